@@ -8,10 +8,10 @@
 
 namespace softmoe {
 
-// The commit, 12 digits, with "+changes" if tracked files differed from it;
-// "unknown" in a program that was built outside a git checkout or that does not
-// link //core:code_version_stamp. Only programs that users run link the stamp:
-// it is rebuilt, and they are relinked, at every commit.
+// Returns the commit, 12 digits, with "+changes" if tracked files differed from
+// it; "unknown" in a program that was built outside a git checkout or does not
+// link //core:code_version_stamp. Only programs that users run link the stamp,
+// because every commit rebuilds it and relinks them.
 std::string CodeVersion();
 
 }  // namespace softmoe

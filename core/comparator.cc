@@ -11,8 +11,8 @@
 namespace softmoe {
 namespace {
 
-// If more than this share of the elements are smaller than their own bounds,
-// zeros would pass as well.
+// If more than this share of the elements is smaller than its own bounds, zeros
+// would pass as well.
 constexpr double kTinyShare = 0.5;
 
 Comparison NotCompared(size_t got, size_t expected, size_t bound) {
@@ -39,7 +39,7 @@ struct Sums {
   bool constant = true;
 };
 
-// Error relative to the bound, infinite where no bound could hold.
+// Returns error/bound, or infinity if an element fails that has no such ratio.
 double Utilisation(double got, double expected, double bound,
                    const Expectations& expectations) {
   constexpr double kNever = std::numeric_limits<double>::infinity();

@@ -34,14 +34,14 @@ struct Expectations {
   bool may_be_tiny = false;      // bound exceeds the value nearly everywhere
   // Infinities are equal if both are the same infinity; NaN never passes.
   bool may_be_infinite = false;
-  // Bits of the significand of the format that `got` is stored in, for the
-  // histogram of ulps (float: 24, bf16: 8); 0 means those of its own type.
+  // Significand bits of the format that `got` is stored in, for the histogram
+  // of ulps (float: 24, bf16: 8); 0 means those of the element type of `got`.
   int digits = 0;
 };
 
 // Bins of the histogram: errors of at most 1/2 ulp of the expected value
-// (correctly rounded), 1, 2, 4, 16, 256 and more; NaN and infinite values count
-// as more.
+// (correctly rounded), 1, 2, 4, 16, 256 ulps, and more; NaN and infinite values
+// count as more.
 inline constexpr std::array<double, 6> kUlpSteps = {0.5, 1, 2, 4, 16, 256};
 using UlpHistogram = std::array<int64_t, kUlpSteps.size() + 1>;
 
@@ -55,8 +55,8 @@ struct Comparison {
   double utilisation = 0;      // max of error/bound; above 1 is a failure
   double worst_got = 0, worst_expected = 0, worst_bound = 0;
   double relative_l2 = 0;  // |got - expected|_2 / |expected|_2
-  // Mean of error/bound over its standard error: rounding errors of a correct
-  // implementation scatter around 0.
+  // Mean of error/bound divided by its standard error. The rounding errors of a
+  // correct implementation scatter around 0.
   double bias_z = 0;
   UlpHistogram ulps = {};  // elements counted by their error
 
@@ -65,8 +65,8 @@ struct Comparison {
   std::string Text() const;
 };
 
-// Compares element by element. Sizes must agree and not be 0 (otherwise
-// NOT_COMPARABLE and FAIL); a bound that is negative or not finite fails.
+// Compares element by element. Sizes that differ are NOT_COMPARABLE; size 0, or
+// a bound that is negative or not finite, is a FAIL.
 Comparison Compare(std::span<const double> got,
                    std::span<const double> expected,
                    std::span<const double> bound,

@@ -58,7 +58,7 @@ TEST(Comparator, CountsErrorsInUlps) {
         << digits;
   }
   // By default `digits` is that of the type. Zero has the ulp of the smallest
-  // normal float; the double next to it is far away.
+  // normal float, which is many ulps of a double.
   const std::vector<float> zero = {0x1p-149f};
   EXPECT_EQ(Compare(std::span<const float>(zero), Values{0.0}, Values{1.0},
                     AnyShape())
@@ -72,8 +72,8 @@ RC_GTEST_PROP(Comparator, IsReflexive, ()) {
   RC_ASSERT(Compare(values, values, zero, AnyShape()).ok());
 }
 
-// One element off by a little more than its bound is found wherever it is, and
-// a little less is not, whatever the other elements are.
+// An element that is off by a little more than its bound is found wherever it
+// is, and one off by a little less is not, whatever the other elements are.
 RC_GTEST_PROP(Comparator, SeesOneElementAnywhere, ()) {
   const Values expected = *OrdinaryValues();
   const size_t at = *rc::gen::inRange<size_t>(0, expected.size());

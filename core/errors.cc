@@ -18,8 +18,8 @@
 namespace softmoe {
 namespace {
 
-// If a standard descriptor is closed (`>&-`), the next file opened takes its
-// number, and what is printed would land in that file.
+// If a standard descriptor is closed (`>&-`), the next file that is opened
+// takes its number, and printed text would land in that file.
 void OccupyStandardDescriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
@@ -29,12 +29,12 @@ void OccupyStandardDescriptors() {
 }
 
 void PrintFailure(const std::string& program, const Error& failure) {
-  // The exit code must tell why the program ends even where nobody reads
-  // stderr any more.
+  // The exit code must say why the program ends, even if nobody reads stderr
+  // any more.
   std::signal(SIGPIPE, SIG_IGN);
   // A requested stop is not an error.
   const char* kind = failure.code() == ExitCode::kStopped ? "stopped" : "error";
-  // Last words: they wait longer for a slow reader than the lines before.
+  // The last message waits longer for a slow reader than the lines before it.
   PrintUnlessStopped(stderr,
                      program + ": " + kind + ": " + failure.what() + "\n",
                      std::chrono::seconds(1));
@@ -74,8 +74,8 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
   // Exceeding a limit on file sizes (ulimit -f) must fail the write instead of
   // killing this process.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Whoever started this process may have ignored it: then the system forgets
-  // how a child ended, and a crash could not be told from success.
+  // Whoever started this process may have ignored SIGCHLD. The system would
+  // then forget how a child ended, and a crash could not be told from success.
   std::signal(SIGCHLD, SIG_DFL);
   try {
     const ExitCode code = call(body);
@@ -95,12 +95,12 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
   }
 }
 
-// Not std::source_location, which clang 14 lacks.
+// Takes file and line, since clang 14 lacks std::source_location.
 CheckText::CheckText(const char* condition, const char* file, int line) {
   *this << file << ":" << line << ": check failed: " << condition << " ";
 }
 
-// As std::ostream prints it.
+// Prints `value` as std::ostream does.
 void CheckText::Append(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%g", value);

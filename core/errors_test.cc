@@ -95,7 +95,7 @@ TEST(RunMain, AFullDiskBehindWhatWasPrintedIsNoInternalError) {
   EXPECT_TRUE(Says(ending.text, "No space left"));
 }
 
-// Run in a process of its own: calls `prepare`, then exits with what RunMain
+// Runs in its own process: calls `prepare`, then exits with what RunMain
 // returns for a body that gives `code`.
 void RunAlone(void (*prepare)(), ExitCode code) {
   prepare();
@@ -134,7 +134,7 @@ TEST(RunMainDeathTest, NobodyReadingTheReasonLeavesTheExitCode) {
   EXPECT_EXIT(stop(), ::testing::ExitedWithCode(75), "^$");
 }
 
-// A reader that does not read holds no process that is asked to stop.
+// A reader that does not read must not hold up a process that is asked to stop.
 TEST(RunMainDeathTest, NobodyReadingMeanwhileLeavesTheExitCode) {
   const auto stop = [] {
     int ends[2];

@@ -50,7 +50,7 @@ ThreadPool::ThreadPool(int threads) {
       workers_.emplace_back([this, t] { WorkerLoop(t); });
     }
   } catch (...) {
-    // Or those that were started would be waited for for ever.
+    // Otherwise the destructor would wait forever for the threads that started.
     stop_.store(true, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
@@ -98,7 +98,7 @@ void ThreadPool::Run(int64_t num_tasks, Call call, void* body) {
 void ThreadPool::RunOpenShares(uint64_t generation, int first) {
   for (int i = 0; i < threads(); ++i) {
     const int share = (first + i) % threads();
-    // A later job has other states, so a thread that comes late takes nothing
+    // A later job has other states, so a thread that comes late takes no share
     // and does not touch the job.
     uint64_t open = 2 * generation;
     if (!shares_[share].state.compare_exchange_strong(

@@ -80,7 +80,7 @@ TEST(ParallelFor, NegativeThreadCountIsRefused) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// In a process whose memory has no room for the stacks of all threads.
+// Runs in a process whose memory has no room for the stacks of all threads.
 TEST(ParallelFor, EndsItsWorkersIfOneCannotBeStarted) {
   const auto start = []() -> std::string {
     try {

@@ -81,8 +81,8 @@ TEST(Philox, NormalsAreFiniteAtTheExtremes) {
   }
 }
 
-// Next to a quarter and three quarters of a turn the cosine is almost 0, and
-// the rounded angle's error, relative to it, has no limit: it is one of 9 units
+// Near a quarter and three quarters of a turn the cosine is almost 0, so the
+// error of the rounded angle is unbounded relative to it; it is one of 9 units
 // of 1 (logit-noise-f32/2).
 TEST(Philox, NormalsErrByTheirRoundedAngle) {
   constexpr uint32_t kWord = 12345, kQuarter = uint32_t{1} << 30;

@@ -2,11 +2,11 @@
 //
 // profile.h - where the time of a computation goes, operation by operation.
 //
-// Code that may be profiled says BeginOperation(name) where an operation
-// begins; it lasts until the next one begins, so that the operations add up to
-// the whole. ThreadPool reports its jobs. Time outside jobs is serial; time
-// that a thread of a job does not spend in tasks is waiting. Without a Profile
-// all of this costs one load and one branch per operation and job.
+// Code that may be profiled calls BeginOperation(name) where an operation
+// begins. The operation lasts until the next one begins, so the operations add
+// up to the whole. ThreadPool reports its jobs. Time outside jobs is serial;
+// time that a thread of a job does not spend in tasks is waiting. Without a
+// Profile all of this costs one load and one branch per operation and job.
 #ifndef SOFTMOE_CORE_PROFILE_H_
 #define SOFTMOE_CORE_PROFILE_H_
 
@@ -19,10 +19,10 @@
 
 namespace softmoe {
 
-// What an operation has to do, whatever the implementation: the multiplications
+// The work of an operation, whatever the implementation: the multiplications
 // and additions that the mathematics needs or, where these are few, the bytes
 // that must be read and written once. Only attention's backward pass counts the
-// scores again.
+// recomputation of the scores.
 struct OperationWork {
   double flops = 0;
   double bytes = 0;
@@ -38,7 +38,7 @@ struct OperationTime {
   double task_seconds = 0;  // inside the tasks of such jobs, over all threads
 
   double SerialSeconds() const { return seconds - job_seconds; }
-  // How long `threads` threads waited for each other and for their next task.
+  // Returns how long `threads` threads waited for each other and for tasks.
   double WaitSeconds(int threads) const {
     return threads * job_seconds - task_seconds;
   }
@@ -54,11 +54,11 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  // Ends the current operation, returns all so far in the order in which they
-  // first began, and starts afresh.
+  // Ends the current operation, returns all operations so far in the order in
+  // which they first began, and starts afresh.
   std::vector<OperationTime> Take();
 
-  // nullptr if nobody profiles.
+  // Returns nullptr if there is no Profile.
   static Profile* Active() { return active_.load(std::memory_order_relaxed); }
 
   void Begin(const char* name, const OperationWork& work);
@@ -68,7 +68,7 @@ class Profile {
     task_nanoseconds_.fetch_add(nanoseconds, std::memory_order_relaxed);
   }
 
-  // The time of a clock that only goes forward.
+  // Returns the time of a clock that only goes forward.
   static int64_t Nanoseconds() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
@@ -89,7 +89,7 @@ class Profile {
   std::atomic<int64_t> task_nanoseconds_{0};
 };
 
-// What follows belongs to operation `name`, until the next one begins.
+// Begins the operation `name`, which lasts until the next one begins.
 inline void BeginOperation(const char* name, const OperationWork& work = {}) {
   if (Profile* profile = Profile::Active()) profile->Begin(name, work);
 }

@@ -3,11 +3,11 @@
 // stoppable_output.h - lines on stdout and stderr that wait for their reader
 // only until somebody asks the process to stop.
 //
-// A reader that is there but does not read (Ctrl-S on a terminal, `less`, a
-// stalled connection) has a write wait without end, and a loop that waits there
+// A reader that exists but does not read (Ctrl-S on a terminal, `less`, a
+// stalled connection) makes a write wait forever, and a loop that waits there
 // neither saves nor stops.
 //
-// It is inline since RunMain needs it, whose source some programs have alone.
+// Inline, since RunMain needs it and some programs link only RunMain's source.
 #ifndef SOFTMOE_CORE_STOPPABLE_OUTPUT_H_
 #define SOFTMOE_CORE_STOPPABLE_OUTPUT_H_
 
@@ -27,12 +27,12 @@ namespace softmoe {
 namespace internal {
 
 // The signal that has asked this process to stop, or 0. StopSignal
-// (core/process/stop_signal.h) writes it; it stays when the last one has gone.
+// (core/process/stop_signal.h) writes it. It outlives the last StopSignal.
 inline std::atomic<int> stop_signal = 0;
 
-// Another descriptor of the same pipe or terminal, where a write takes what
-// there is room for and never waits; -1 if there is none. (O_NONBLOCK on
-// `descriptor` would hold for all that share it, such as the shell.)
+// Returns another descriptor of the same pipe or terminal, whose writes take as
+// much as there is room for and never wait; -1 if there is none. (O_NONBLOCK on
+// `descriptor` would affect all that share it, such as the shell.)
 inline int ReopenWithoutWaiting(int descriptor) {
   struct stat kind = {};
   if (fstat(descriptor, &kind) != 0) return -1;
@@ -45,7 +45,7 @@ inline int ReopenWithoutWaiting(int descriptor) {
 
 // Prints `text` on `out`, stdout or stderr, and flushes it. Once the process
 // has been asked to stop, the part that the reader does not take within
-// `patience` is dropped. Where a write fails, `out` knows it (ferror).
+// `patience` is dropped. If a write fails, ferror(out) says so.
 inline void PrintUnlessStopped(
     std::FILE* out, std::string_view text,
     std::chrono::milliseconds patience = std::chrono::milliseconds(100)) {
@@ -67,7 +67,7 @@ inline void PrintUnlessStopped(
       std::fflush(out);
       break;
     }
-    // A terminal may call itself ready where a line's end does not fit.
+    // A terminal may claim to be ready although a line's end does not fit.
     pollfd reader = {.fd = descriptor, .events = POLLOUT, .revents = 0};
     ready = poll(&reader, ready ? 0 : 1, static_cast<int>(kLook.count())) > 0;
     if (ready || internal::stop_signal == 0) continue;

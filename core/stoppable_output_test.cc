@@ -24,7 +24,7 @@ class StoppableOutput : public testing::Test {
   void SetUp() override { internal::stop_signal = 0; }
   void TearDown() override {
     internal::stop_signal = 0;
-    // What a stream still holds can go nowhere; first, since closing flushes.
+    // Closes the reader first: fclose flushes, and nobody would read that.
     if (reader_ >= 0) close(reader_);
     if (out_ != nullptr) std::fclose(out_);
   }
@@ -36,7 +36,7 @@ class StoppableOutput : public testing::Test {
     reader_ = ends[0];
     out_ = fdopen(ends[1], "w");
   }
-  // Prints `text` and reads it meanwhile, from `delay` on.
+  // Prints `text`, and meanwhile reads it, from `delay` on.
   std::string ReadBack(const std::string& text,
                        std::chrono::milliseconds delay) {
     std::jthread printing([&] { PrintUnlessStopped(out_, text); });
@@ -61,7 +61,7 @@ class StoppableOutput : public testing::Test {
   std::FILE* out_ = nullptr;
 };
 
-// A terminal in its place. A bare chroot has none.
+// The same with a terminal instead of a pipe. A bare chroot has no terminals.
 class StoppableTerminal : public StoppableOutput {
  protected:
   void SetUp() override {
@@ -80,7 +80,7 @@ TEST_F(StoppableOutput, WaitsForAReaderAndLosesNothing) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += std::to_string(i) + "\n";
   EXPECT_EQ(ReadBack(text, std::chrono::milliseconds(200)), text);
-  // A reader that reads gets all of it after the request, too.
+  // A reader that reads gets the whole text even after the request.
   internal::stop_signal = SIGTERM;
   EXPECT_EQ(ReadBack(text, std::chrono::milliseconds(0)), text);
   EXPECT_FALSE(std::ferror(out_));
@@ -96,7 +96,7 @@ TEST_F(StoppableOutput, WhatWasPrintedBeforeComesFirst) {
             "first, second\n");
 }
 
-// Without its drop, this test does not end.
+// If nothing were dropped, this test would not end.
 TEST_F(StoppableOutput, APipeThatNobodyReadsHoldsNoStop) {
   OpenPipe();
   StopMeanwhile(std::string(10000, 'x') + "\n");
@@ -107,7 +107,7 @@ TEST_F(StoppableOutput, APipeThatNobodyReadsHoldsNoStop) {
   EXPECT_EQ(fcntl(fileno(out_), F_GETFL) & O_NONBLOCK, 0);
 }
 
-// Room for part of a line is no room for it.
+// A terminal may have room for part of a line, but not for its end.
 TEST_F(StoppableTerminal, ThatNobodyReadsHoldsNoStop) {
   std::string lines;
   for (int i = 0; i < 100000; ++i) lines += "a line\n";

@@ -33,7 +33,7 @@ class CommittedRecord : public GridProgram {
   std::string record_, verdicts_, golden_, results_;
 };
 
-// Exits with 1 while runs are missing.
+// The report exits with 1 while runs are missing.
 TEST_F(CommittedRecord, GivesTheCommittedVerdicts) {
   const auto reported =
       Grid({"report", "mini", "--from", record_, "--out", "told"});
@@ -56,8 +56,8 @@ TEST_F(CommittedRecord, OfTheRegimeGivesTheCommittedVerdicts) {
   EXPECT_TRUE(judged.output.ends_with(verdicts)) << judged.output;
 }
 
-// 28 runs of regime.h5 were also trained by the CUDA backend, on an H200: where
-// rounding has driven two trainings apart, no row may be better on one of them.
+// 28 runs of regime.h5 were also trained by the CUDA backend, on an H200.
+// Rounding drives two trainings apart, but neither may be better in any row.
 TEST_F(CommittedRecord, OfADeviceEndsWhereTheCpusDoes) {
   const fs::path folder = fs::path(record_).parent_path();
   for (const char* name : {"regime", "regime_h200"}) {
@@ -75,7 +75,7 @@ TEST_F(CommittedRecord, OfADeviceEndsWhereTheCpusDoes) {
   EXPECT_TRUE(EndedWith(judged, 3, "72 cells: 24 NOT_COMPARABLE, 48 PASS\n",
                         "the CPU backend of this project in the golden, the "
                         "CUDA backend of this project here"));
-  // Two trainings, not one that was recorded twice.
+  // These are two trainings, not one that was recorded twice.
   EXPECT_TRUE(Says(judged.output, "val_loss", "+0.00812", "0.016"));
 }
 

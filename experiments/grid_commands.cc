@@ -47,7 +47,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// Made-up records for each true difference: a probability is known to 4 %.
+// Made-up records for each true difference; they give a probability to 4 %.
 constexpr int kPowerDraws = 200;
 
 Grid Load(const Arguments& arguments) {
@@ -64,7 +64,7 @@ fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
   const fs::path folder = GridFolder(grid, arguments.out);
   if (fs::is_directory(folder)) return folder;
   throw EnvironmentError(fmt::format(
-      "{}: no such folder; `run {}` makes it, --out says where another is",
+      "{}: no such folder; create it with `run {}`, or name another with --out",
       folder.string(),
       arguments.grid +
           (arguments.scale.empty() ? "" : " --scale=" + arguments.scale)));
@@ -80,7 +80,7 @@ std::optional<RunRecord> RecordOf(const Arguments& arguments) {
 
 struct FoundRuns {
   GridOutcome outcome;
-  Strings notes;  // on what the record has
+  Strings notes;  // on the contents of the record
 };
 
 // The state of a grid, from disk and from the record.
@@ -116,9 +116,9 @@ void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
   for (const size_t r : selected) outcome.runs[r].selected = true;
 }
 
-// Judges what is there, prints it and writes the report. One process at a time:
-// the last to finish sees all runs. `selected` must finish; the record's notes
-// that have been `said` are not repeated.
+// Judges the runs that exist, prints and writes the report. One process at a
+// time does so, and the last to finish sees all runs. `selected` must finish;
+// notes on the record that have been `said` are not repeated.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const Strings& said, const std::vector<size_t>& selected,
                 const fs::path& grid_folder, const ReportOptions& options) {
@@ -173,8 +173,8 @@ ExitCode ForEachExperiment(
   return worst;
 }
 
-// Reports on the selected runs of a grid, or on each of its experiments. The
-// record's notes that have been `said` are not repeated.
+// Reports on the selected runs of a grid or, for "all", on each experiment that
+// has some of them. Notes that have been `said` are not repeated.
 ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
                   const fs::path& folder, const Arguments& arguments,
                   const Strings& said) {
@@ -251,16 +251,16 @@ fs::path TaskFilesOf(const Arguments& arguments) {
 }
 
 // Trains the selected runs together with the other processes of one mpirun,
-// which share the grid as any processes do; the first one shows progress, and
-// the others say so.
+// which share the grid as any processes do. Rank 0 shows progress; the others
+// only say so.
 void RunAsRank(const Grid& grid, GridRunOptions options,
                const ProcessRank& rank) {
   options.threads = ShareOfCores(rank);
   options.processes_at_work = std::max<int64_t>(1, rank.size);
   options.quiet |= rank.rank > 0;
   if (rank.rank > 0) {
-    // Even if quiet: a process alone may believe that it is such a rank, in a
-    // shell that an mpirun started.
+    // Even if quiet: a process in a shell that mpirun started may take itself
+    // for such a rank although it is alone.
     fmt::print(
         stderr, "rank {}{}: rank 0 reports\n", rank.rank,
         rank.size > 0 ? fmt::format(" of {}", rank.size) : std::string());
@@ -294,8 +294,8 @@ GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
 }
 
 // The grid whose runs a record summarizes: the one that reports in the scale's
-// own folder, with all seeds, whichever are recorded now. An experiment that is
-// not the paper's has its own record.
+// own folder, with all seeds, not only those being recorded. An experiment that
+// is not the paper's has its own record.
 Grid MainOf(const Grid& grid) {
   if (grid.experiment.empty()) return LoadGrid(grid.path, grid.overrides);
   return LoadExperiment(IsOwnExperiment(grid.experiment)
@@ -340,8 +340,8 @@ void CheckLaunch(const Arguments& arguments) {
   }
   if (launcher == Launcher::kSlurm) {
     throw ConfigError(fmt::format(
-        "{} does not go with --launcher=slurm, whose scripts have the ranks "
-        "find each other: give --ranks a number",
+        "{} does not go with --launcher=slurm, whose scripts make the ranks "
+        "find each other; give --ranks a number",
         ranks));
   }
 }
@@ -397,8 +397,8 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   } else if (launcher == Launcher::kMpi) {
     const ProcessRank rank = RankOfEnvironment();
     RunAsRank(grid, options, rank);
-    // The first one reports, and mpirun would end it before that if another
-    // ended with the code of a grid that failed.
+    // Rank 0 reports; if another rank exited with the code of a failed grid,
+    // mpirun would end rank 0 before it does.
     if (rank.rank > 0) return ExitCode::kDone;
   } else {
     RunGrid(grid, options);
@@ -416,8 +416,8 @@ ExitCode ReportAgain(const Arguments& arguments) {
                                  : ExistingFolder(grid, arguments);
   const auto [outcome, notes] = ReadRuns(grid, folder, record);
   PrintNotes(notes);
-  // Wrong folder or settings: an empty report would overwrite the one on the
-  // runs that were made.
+  // The folder or the settings are wrong: an empty report would overwrite that
+  // on the runs that exist.
   const auto waits = [](const RunOutcome& run) {
     return run.state == RunState::kWaiting;
   };
@@ -438,9 +438,9 @@ ExitCode Status(const Arguments& arguments) {
   return status.problems.code();
 }
 
-// Event files of all runs that have begun, in a folder of which `clean` deletes
-// only what dead processes left. A run whose files are damaged or cannot be
-// used keeps no other from its event file.
+// Writes event files of all runs that have begun, to a folder in which `clean`
+// deletes only what dead processes left. A run whose files are damaged or
+// unusable does not keep other runs from theirs.
 ExitCode TensorBoard(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const fs::path folder = ExistingFolder(grid, arguments);
@@ -544,7 +544,7 @@ ExitCode VerifyRecord(const Arguments& arguments) {
                        ReadWholeFile(RunfilePath("CHANGELOG.md")));
   }
   VerifyOptions options;
-  // A name that no other folder has: it is deleted at the end.
+  // The folder is deleted at the end, so no other folder may have its name.
   std::string name = "verify-" + run.id;
   std::ranges::replace(name, '/', '-');
   const fs::path out =
@@ -564,8 +564,8 @@ ExitCode VerifyRecord(const Arguments& arguments) {
 ExitCode Clean(const Arguments& arguments) {
   Grid grid = Load(arguments);
   const fs::path folder = ExistingFolder(grid, arguments);
-  // All experiments of a scale share the folder, also those of a file of one's
-  // own, and of whichever --seeds: FindStale looks for every seed.
+  // All experiments of a scale share the folder, including a user's own scale
+  // and any --seeds: FindStale looks for every seed.
   std::vector<std::string> unreadable;
   bool builds_on_it = false;
   for (const Grid& other :
@@ -578,7 +578,9 @@ ExitCode Clean(const Arguments& arguments) {
   }
   if (!builds_on_it) unreadable.clear();  // a grid that is no scale
   for (const std::string& problem : unreadable) {
-    fmt::print("cannot be read, so its runs count as foreign: {}\n", problem);
+    fmt::print(
+        "an experiment cannot be read, so its runs are listed as foreign: {}\n",
+        problem);
   }
   const FolderLock lock(folder);
   const std::pair<const char*, StaleKind> kKinds[] = {
@@ -604,7 +606,7 @@ ExitCode Clean(const Arguments& arguments) {
   if (items.empty()) {
     fmt::print("{}: nothing to delete\n", folder.string());
   } else if (!arguments.yes) {
-    fmt::print("{}: {} could go, {} in all; --yes deletes them\n",
+    fmt::print("{}: {} could be deleted, {} in all; --yes deletes them\n",
                folder.string(), items.size(), size);
   } else {
     DeleteStale(folder, items);

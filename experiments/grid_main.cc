@@ -38,8 +38,8 @@ Examples:
   grid plan all --scale=paper
       all that the paper's tables and figures need, each run once
   grid plan regime --scale=mini
-      also how probable each verdict is at which true difference; ends with 4
-      where a claim is likely to be shown at none of them (--exploratory: 0)
+      also how probable each verdict is at several true differences; ends with
+      4 if a claim is likely to be shown at none of them (--exploratory: 0)
   grid run smoke
       all nine rows on real text in minutes, with table and report
   grid run tau --scale=mini --seeds x2
@@ -59,9 +59,9 @@ Examples:
       eight processes share the rows, side by side: faster for many rows, not
       for one (they are not the ranks of a data-parallel training)
   grid run my-grid.toml --set training.steps=1000 --out /scratch/my-grid
-      a grid of your own; --set goes over every run
+      a grid of your own; --set applies to every run
   grid run paper --task-files /data/tasks
-      where the items of the zero-shot tasks are that its [evaluations] list
+      the folder with the items of the zero-shot tasks in its [evaluations]
   grid run paper --task-files /data/tasks --tokens owt=/data/owt
       on token files that were prepared elsewhere; corpora are not prepared at
       that scale, since GPUs would wait
@@ -73,30 +73,30 @@ Examples:
       the report of runs that were recorded; `run` trains those that are not
   grid verify-record golden/runs/mini.h5 --run gcide/sparse-1/seed1234
       one of them is trained again, and must give the same bits
-  grid record mini --renew     the record again, as this program writes it; so
-                               also to take in --bench FILE alone
-  grid record mini             finished runs into golden/runs/mini.h5, without
-                               their parameters; runs that it has stay
+  grid record mini --renew     rewrites the record in this program's form; also
+                               adds --bench FILE without any run folder
+  grid record mini             adds finished runs to golden/runs/mini.h5,
+                               without their parameters; runs that it has stay
   grid run regime --scale=mini --from golden/runs/mini.h5
   grid record regime --scale=mini --from golden/runs/mini.h5
       an experiment of this project with a record of its own, regime.h5: soft
       and sparse routing at equal active experts, in the order of its [[waves]]
 
 Experiments of one scale share the folder runs/SCALE, and a run that several
-need is trained once, whoever asks first; their reports are in folders of their
-own there, EXPERIMENT/report.html. With other --seeds than the file's, or --set
-of anything but runtime.*, a report is in a folder report-HASH/ beside, and
-replaces no other.
+need is trained once, for whichever asks first; their reports are in separate
+folders there, EXPERIMENT/report.html. With other --seeds than the file's, or
+--set of anything but runtime.*, a report goes into a folder report-HASH/ beside
+them, and replaces no other.
 
-Stopped by Ctrl-C, SIGTERM, SIGHUP or a crash, the same command goes on:
-finished runs are read, the interrupted one resumes at its checkpoint, and the
-bits are those of an unbroken run. A run that fails does not keep the others
-from running; the same command tries it again. --threads and --jobs never change
-a result, nor do --ranks, unless a line says so.
+After Ctrl-C, SIGTERM, SIGHUP or a crash, the same command continues: finished
+runs are read, the interrupted one resumes at its checkpoint, and the bits are
+those of an unbroken run. A run that fails does not keep the others from
+running; the same command tries it again. --threads and --jobs never change a
+result, nor does --ranks, unless a line says so.
 
 The same command, given again while the first is at work, here or on another
 machine that has the folder, shares the work: each takes runs that nobody holds,
-waits in the end for those of others, and writes the report.
+waits at the end for those of the others, and writes the report.
 
 Results are in runs/GRID, runs/SCALE for experiments, under the working
 directory, or in --out; the configuration is part of the name of each run's
@@ -110,8 +110,8 @@ another instruction set, device or libraries; 4 a plan whose runs cannot show
 what they are judged for, or --changed-by where no row of the record has two
 seeds; 5 a grid of the paper's scale lacks a GPU, a corpus or disk, a file is
 missing, the disk is full, the device failed, another rank is dead or silent, a
-lock is of a machine that cannot be asked, or Slurm is missing or refuses a job;
-7 two seeds have the same bits; 75 stopped by a signal, state saved.)";
+lock belongs to a machine that cannot be asked, or Slurm is missing or refuses a
+job; 7 two seeds have the same bits; 75 stopped by a signal, state saved.)";
 
 // More than any machine has.
 constexpr int kMostRanks = 1 << 20;
@@ -127,7 +127,7 @@ class CommandLine {
     AddPlan();
     AddRun();
     AddReport();
-    Add("status", "a table of the runs and how far they are");
+    Add("status", "a table of the runs and their progress");
     Add("tensorboard",
         "metrics.jsonl of the runs as TensorBoard's event files");
     AddRecord();
@@ -145,7 +145,7 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
     }
-    // Check before ranks look for each other.
+    // Contradictions are refused before ranks look for each other.
     const int refused = RunMain("grid", [this] {
       CheckLaunch(arguments_);
       return ExitCode::kDone;
@@ -182,7 +182,7 @@ class CommandLine {
 
   void AddPlan() {
     CLI::App* plan =
-        Add("plan", "what a grid would train and take; runs nothing");
+        Add("plan", "what a grid would train and need; runs nothing");
     Launching(plan,
               "also print the commands for it: local, mpi or slurm [slurm for "
               "grids with GPUs]");
@@ -195,8 +195,9 @@ class CommandLine {
                      "its runs [the records of this program]");
     Corpora(plan);
     TaskFiles(plan);
-    plan->add_flag("--exploratory", arguments_.exploratory,
-                   "0 even if these runs cannot show what they are judged for");
+    plan->add_flag(
+        "--exploratory", arguments_.exploratory,
+        "end with 0 even if these runs cannot show what they are judged for");
   }
 
   void AddRun() {
@@ -214,8 +215,9 @@ class CommandLine {
         ->delimiter(',');
     Corpora(run);
     run->add_flag("--recheck", arguments_.recheck,
-                  "read token files whole again, which this machine remembers "
-                  "as long as their size, times and inode stay");
+                  "read token files in full again, even those that this "
+                  "machine has checked before and whose size, times and inode "
+                  "are the same");
     TaskFiles(run);
     Runtime(run, "--threads", "threads",
             "threads; 0: one per core; never changes the result [0]");
@@ -231,7 +233,7 @@ class CommandLine {
                   "with --launcher=slurm: submit, and do not wait");
     run->add_option("--file-delay", arguments_.file_delay,
                     "with --launcher=slurm: for how many seconds files of "
-                    "other machines may stay unseen here, as over NFS [60]")
+                    "other machines may stay invisible here, as over NFS [60]")
         ->check(CLI::Range(0, 86400));
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
     run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
@@ -343,7 +345,7 @@ class CommandLine {
                         "finished");
   }
 
-  // Where the corpora or their tokens are.
+  // Options that say where the corpora or their tokens are.
   void Corpora(CLI::App* command) {
     command->add_option_function<Strings>(
         "--place",

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 class GridMain : public GridProgram {
  protected:
-  // Token files of text.txt as it is now.
+  // Writes token files of the current text.txt.
   void PrepareTokens(const std::string& prefix) {
     const fs::path current = fs::current_path();
     fs::current_path(folder_);
@@ -113,7 +113,7 @@ TEST_F(GridMain, BadGridsEndWithTwoAndNameTheLine) {
   EXPECT_TRUE(EndedWith(Grid({"plan", "./smoke"}), 5, "smoke"));
 }
 
-// Otherwise it would share folder, record and claims with that one.
+// Otherwise it would share folder, record and claims with the shipped grid.
 TEST_F(GridMain, NoOtherFileHasTheNameOfAGridThatShips) {
   const std::string mini =
       ReadWholeFile(RunfilePath("experiments/grids/mini.toml"));
@@ -125,8 +125,8 @@ TEST_F(GridMain, NoOtherFileHasTheNameOfAGridThatShips) {
        {Strings{"clean", "micro.toml", "--yes"}, Strings{"run", "micro.toml"},
         Strings{"run", "tau", "--scale=micro.toml"}}) {
     ASSERT_TRUE(EndedWith(Grid(command), 2, "micro.toml:",
-                          "name 'mini' is that of a grid that ships",
-                          "give it a name of its own"));
+                          "name 'mini' belongs to a grid of this program",
+                          "choose another name"));
   }
 }
 
@@ -154,8 +154,8 @@ TEST_F(GridMain, BadCorporaEndBeforeAnythingIsTrained) {
   EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
 }
 
-// Refused before anything is downloaded or made, however small --set makes the
-// run.
+// It is refused before anything is downloaded or made, however small --set
+// makes the run.
 TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   for (const Strings& more :
@@ -234,7 +234,7 @@ TEST_F(GridMain, TasksNeedTheirItems) {
   EXPECT_TRUE(Says(Bytes("runs/micro/tasks.csv"),
                    "run,tau,task,items,measure,correct,accuracy,"
                    "standard_error\ntext/sparse-2/seed7,0,piqa,2,acc,"));
-  // What is there needs no items, and the plan for another machine names them.
+  // Finished runs need no items, and the plan for another machine names them.
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs"));
   EXPECT_TRUE(EndedWith(
       Grid({"plan", "micro.toml", "--launcher=slurm", "--task-files", "items"}),
@@ -249,8 +249,8 @@ TEST_F(GridMain, TasksNeedTheirItems) {
 }
 
 // A grid whose requirements are met is trained, whatever its scale is called.
-// GPUs wait for no corpus: it must have been prepared, in the cache or wherever
-// the user says, and then its text is not needed.
+// GPUs do not wait for a corpus to be prepared: its tokens must exist, in the
+// cache or wherever the user says, and then its text is not needed.
 TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   std::string grid = MicroGrid(60);
@@ -281,7 +281,7 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("again/results.h5"), Bytes("runs/micro/results.h5"));
 
-  // Tokens that are given must be those of finished runs, too.
+  // Given tokens must be those of the finished runs, too.
   WriteFileAtomically(folder_ / "text.txt",
                       trainer::TestText(trainer::TestDocuments(601)));
   PrepareTokens("other");
@@ -313,7 +313,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   const std::string results = Bytes("runs/micro/results.h5");
   const auto written = fs::last_write_time(RunFolder(1) / "result.h5");
 
-  // Neither the text nor the cache is needed any more.
+  // From here on neither the text nor the cache is needed.
   fs::rename(folder_ / "text.txt", folder_ / "gone.txt");
   fs::remove_all(folder_ / "cache");
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 finished",
@@ -348,7 +348,7 @@ TEST_F(GridMain, AReportSaysOnceWhatItTakesFromARecord) {
   const std::string note = "a.h5: 3 runs count as finished";
   EXPECT_TRUE(EndedWith(told, 0, note, "3 of 3 runs finished"));
   EXPECT_EQ(Count(told.output, note), 1) << told.output;
-  // Also where there is nothing to report.
+  // The same holds where there is nothing to report.
   report.insert(report.end(), {"--set", "training.steps=9"});
   EXPECT_TRUE(EndedWith(Grid(report), 5, "a.h5: 0 runs count as finished",
                         "no run of grid 'micro'"));
@@ -388,7 +388,7 @@ TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
   EXPECT_TRUE(EndedWith(Grid(make), 5, "another process"));
 }
 
-// In the first run's place each time: what is wrong there ends nothing early.
+// Each time the first run is broken, which must end no command early.
 TEST_F(GridMain, WhatIsWrongWithOneRunHidesNoOther) {
   ASSERT_TRUE(TakeTrained());
   const fs::path log = RunFolder(0) / "metrics.jsonl";
@@ -406,7 +406,7 @@ TEST_F(GridMain, WhatIsWrongWithOneRunHidesNoOther) {
                             whole.substr(whole.find("\"step\":3,"));
   WriteFileAtomically(log, third);
   EXPECT_TRUE(EndedWith(Grid(make), 2, log.string() + ":", "'step' is not 2"));
-  // As a folder without permission is, which root may read all the same.
+  // Unreadable like a folder without permission, which root may still read.
   fs::remove_all(RunFolder(0));
   fs::create_symlink(RunFolder(0).filename(), RunFolder(0));
   EXPECT_TRUE(EndedWith(Grid(make), 5, "2 of 3 runs: 0 new",
@@ -440,11 +440,11 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
 
   EXPECT_TRUE(EndedWith(Grid({"clean", "micro.toml"}), 0, "checkpoint.h5",
                         "evaluations added to the grid later, would read it",
-                        "3 could go", "--yes deletes them"));
+                        "3 could be deleted", "--yes deletes them"));
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
   // These runs do not belong to a grid with other settings.
   const Strings other = {"clean", "micro.toml", "--set", "training.steps=9"};
-  EXPECT_TRUE(EndedWith(Grid(other), 0, "FINISHED", "3 could go"));
+  EXPECT_TRUE(EndedWith(Grid(other), 0, "FINISHED", "3 could be deleted"));
   EXPECT_TRUE(
       EndedWith(Grid({"clean", "micro.toml", "--yes", "--only", "checkpoints"}),
                 0, "deleted 3"));
@@ -506,12 +506,12 @@ TEST_F(GridMain, OtherSeedsAndSettingsHaveAReportOfTheirOwn) {
                      "/runs/micro/report-"));
     EXPECT_EQ(Bytes("runs/micro/report.html"), report);
   }
-  // The file's own, as a job of Slurm names them.
+  // The file's own seeds, as a Slurm job names them.
   EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--seeds", "7"}), 0,
                         "/runs/micro/report.html"));
 }
 
-// A first command waited for another first one, on another text.
+// A first command waits for another first command, on another text.
 TEST_F(GridMain, TokensAreComparedOnceTheFolderIsFree) {
   ASSERT_TRUE(TakeTrained("whole"));
   const fs::path folder = folder_ / "runs/micro";
@@ -564,7 +564,7 @@ TEST_F(GridMain, FinishedRunsAreOfTheTextThatIsThere) {
                         "row 1/3 sparse-2, grid 0% | step 1/60"));
 }
 
-// The same id in another record, of which an earlier verification was stopped.
+// Another record has this id, and an earlier verification of it was stopped.
 TEST_F(GridMain, VerifiesNoOtherRunsTraining) {
   ASSERT_TRUE(TakeTrained());
   const fs::path left =
@@ -583,7 +583,7 @@ TEST_F(GridMain, VerifiesNoOtherRunsTraining) {
     return Grid({"verify-record", "a.h5", "--run", "text/sparse-2/seed7"});
   };
   const ProgramResult same = verify({});
-  EXPECT_TRUE(EndedWith(same, 0, "going on after step 60/60", "PASS"));
+  EXPECT_TRUE(EndedWith(same, 0, "continuing after step 60/60", "PASS"));
   const ProgramResult config = verify({"--set", "training.steps=6"});
   EXPECT_TRUE(EndedWith(config, 0, "step 1/6", "PASS"));
   fs::remove_all(folder_ / "other");

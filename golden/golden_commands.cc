@@ -72,8 +72,8 @@ std::set<Status> Allowed(const std::vector<std::string>& names) {
   return allowed;
 }
 
-// "of version 0123456789ab, on v3, v4": what trained the runs of a document of
-// ours, and where; "" if it does not say.
+// "of version 0123456789ab, on v3, v4": the program and instruction sets that
+// trained the runs of a document of ours; "" if it does not say.
 std::string TrainedBy(const Provenance& made) {
   if (made.git_commit.empty()) return "";
   const std::string text =
@@ -81,12 +81,12 @@ std::string TrainedBy(const Provenance& made) {
   return made.git_commit.find(", ") == std::string::npos
              ? text
              : text +
-                   "         more than one version: rows may differ by it "
+                   "         more than one version, so rows may differ "
                    "(CHANGELOG.md)\n";
 }
 
-// A comparison: its text, its JSON, its most severe status, and that of what is
-// not allowed, which decides the exit code.
+// A comparison: its text, its JSON, its most severe status, and the most severe
+// one that is not allowed, which decides the exit code.
 struct Comparison {
   std::string text;
   nlohmann::ordered_json json;
@@ -107,8 +107,8 @@ Comparison CompareDocument(const Document& results, const Document& golden,
 }
 
 // A record of runs and its verdicts: on the experiment regime, or on the claims
-// in miniature, by these definitions or ones in their history; none for another
-// grid.
+// in miniature (by the present definitions, or by those in their history under
+// which it was recorded); none for another grid.
 struct JudgedRecord {
   RecordedResults recorded;
   std::optional<MiniatureVerdicts> verdicts;
@@ -137,8 +137,7 @@ JudgedRecord ReadAndJudge(const std::filesystem::path& path) {
 }
 
 // Judges a record: its documents, then the claims in miniature or the
-// experiment regime, which affect the exit code only if they are not to be
-// trusted.
+// experiment regime, which affect the exit code only if they are mistrusted.
 Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
@@ -175,8 +174,8 @@ Comparison CompareRecord(const std::filesystem::path& path,
   return all;
 }
 
-// Prints `tables` or, given `into`, replaces what `command` wrote into that
-// document before.
+// Prints `tables` or, given `into`, replaces the part of that document that
+// `command` writes.
 void Publish(const std::string& tables, const std::string& command,
              const std::string& into) {
   if (into.empty()) {
@@ -190,8 +189,8 @@ void Publish(const std::string& tables, const std::string& command,
                               path.string()));
 }
 
-// Throws ConfigError if the tables of `record` are to go into a document's part
-// for those of another one, golden/runs/`name`.
+// Throws ConfigError if `into` is given and `record` is not golden/runs/`name`,
+// whose tables that document holds.
 void RequireOwnPart(const std::filesystem::path& record,
                     const std::string& name, const std::string& into) {
   const std::string own = "golden/runs/" + name;
@@ -200,11 +199,12 @@ void RequireOwnPart(const std::filesystem::path& record,
           "/" + own)) {
     return;
   }
-  throw ConfigError(record.string() + " is not " + own + ", whose tables " +
-                    into + " has; leave out --into to print these");
+  throw ConfigError(record.string() + " is not " + own +
+                    ", the record whose tables " + into +
+                    " holds; leave out --into to print the tables instead");
 }
 
-// Writes both files where they are wanted and nothing is yet, or prints them.
+// Writes both files to the given paths, which must be free, or prints them.
 ExitCode WriteTemplates(const ImportOptions& options) {
   const Document golden = Load(options.golden);
   const ImportTemplate files =
@@ -213,11 +213,12 @@ ExitCode WriteTemplates(const ImportOptions& options) {
       {options.values, files.values}, {options.set_up, files.set_up}};
   if (!options.values.empty() && !options.set_up.empty() &&
       IsSameFile(UserPath(options.values), UserPath(options.set_up))) {
-    throw ConfigError(options.values + " cannot hold both files; name two");
+    throw ConfigError(options.values +
+                      " cannot hold both files; give two names");
   }
   for (const auto& [name, text] : wanted) {
     if (!name.empty() && std::filesystem::exists(UserPath(name))) {
-      throw ConfigError(name + " is there already; give another name");
+      throw ConfigError(name + " already exists; give another name");
     }
   }
   for (const auto& [name, text] : wanted) {
@@ -282,7 +283,7 @@ ExitCode Compare(const CompareOptions& options) {
     WriteFileAtomically(UserPath(options.json),
                         JsonText(comparison.json, 2) + "\n");
   } catch (const EnvironmentError& error) {
-    // It hides no worse verdict.
+    // This error must not hide a worse verdict.
     if (verdict == ExitCode::kDone) throw;
     std::fflush(stdout);
     std::fprintf(stderr, "golden: error: %s\n", error.what());
@@ -301,10 +302,10 @@ ExitCode ShowClaimsTable(const ClaimsOptions& options) {
     return ExitCode::kDone;
   }
   if (!verdicts) {
-    throw DataError(path.string() +
-                    ": holds no run of the mini grid, on which alone "
-                    "the claims are judged in miniature; give a "
-                    "record of `grid record mini`");
+    throw DataError(
+        path.string() +
+        ": holds no run of the mini grid, and the claims in miniature are "
+        "judged on no other; give a record of `grid record mini`");
   }
   RequireOwnPart(path, "mini.h5", options.into);
   Publish(MiniatureMarkdown(*verdicts), "claims-table", options.into);

@@ -11,8 +11,8 @@
 
 namespace softmoe::golden {
 
-// The options of each subcommand, as they were given. "paper" is the document
-// of the paper's tables; every other name of a file is a path.
+// The options of each subcommand, as they were given. "paper" stands for the
+// document of the paper's tables; any other file name is a path.
 
 struct ShowOptions {
   std::string file = "paper", table;

@@ -41,11 +41,11 @@ Examples:
   golden import --template main_results theirs.csv --set setup.toml
       the two files in which to write somebody else's numbers and set-up
   golden import theirs.csv --set setup.toml --out results.h5
-      makes of them what `golden compare results.h5` judges
+      turns them into results for `golden compare results.h5`
   golden import-gpu-run gpu_record.jsonl
       keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
   golden gpu-table --into property_tests/gpu/README.md
-      which operations have been verified on a device, of these records
+      which operations have been verified on a device, by these records
 
 Conformance vectors (inputs, cotangents, expected outputs, gradients and bounds
 of an operation, in HDF5, for other frameworks) need the reference, which
@@ -55,13 +55,13 @@ check-vectors.
 Verdicts:
   PASS            equivalent: the confidence interval of the difference lies
                   within the margin, which was fixed before any run
-  FAIL            it is beyond the margin at 5 %, both tails counted, also
-                  after Holm's correction; or a run diverged; or an exact
-                  number is another, or differs between runs
+  FAIL            the difference is beyond the margin at 5 %, both tails
+                  counted, also after Holm's correction; or a run diverged; or
+                  an exact number is not the golden's, or differs between runs
   INCONCLUSIVE    the evidence does not decide; says how many runs would
-  UNSUPPORTED     the results have no value for it, or for too few pairs of a
-                  claim on most of them; also whole rows of a golden that is
-                  not the paper
+  UNSUPPORTED     the results have no value for it, or values for too few
+                  pairs of a claim on most pairs; also whole rows that they
+                  lack, if the golden is not the paper
   NOT_COMPARABLE  the set-up differs in something that the golden states, or
                   the column is defined otherwise, or in another unit
   MISTRUSTED      decided, but all runs gave the same bits: no evidence

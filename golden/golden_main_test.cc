@@ -148,7 +148,7 @@ TEST(Golden, ComparesWithOwnGoldens) {
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["cells"][0]["status"], "FAIL");
   EXPECT_EQ(json["cells"][0]["row"], "owt/sparse/k1");
-  // Another's file may hold any bytes.
+  // Somebody else's file may hold any bytes.
   Document foreign = OwnRuns(3.5);
   foreign.fields[1].value = "caf\xE9";
   WriteDocument(foreign, folder / "foreign.h5");
@@ -250,7 +250,7 @@ TEST(Golden, MissingFilesEndWithFive) {
                         "/none': No such file or directory; check the path"));
 }
 
-// It would say everything twice.
+// The table would state everything twice.
 TEST(Golden, TheTableOfDevicesRefusesACopyOfARecord) {
   const fs::path folder = FreshFolder("main_gpu_copy");
   const nlohmann::ordered_json run = {
@@ -289,7 +289,7 @@ TEST(Golden, ImportsNumbersOfOthers) {
                         "(stated)\n"));
   EXPECT_TRUE(EndedWith(
       RunGolden("import --template main_results a.txt --set ./a.txt", folder),
-      2, "a.txt cannot hold both files; name two"));
+      2, "a.txt cannot hold both files; give two"));
   EXPECT_FALSE(fs::exists(folder / "a.txt"));
   const std::string both = " theirs.csv --set setup.toml";
   EXPECT_TRUE(
@@ -302,7 +302,7 @@ TEST(Golden, ImportsNumbersOfOthers) {
   // What somebody has filled in is not overwritten.
   EXPECT_TRUE(
       EndedWith(RunGolden("import --template main_results" + both, folder), 2,
-                "theirs.csv is there already"));
+                "theirs.csv already exists"));
 
   // The paper's own numbers, as if somebody else had measured them.
   const ImportTemplate filled =
@@ -337,7 +337,7 @@ TEST(Golden, ImportsNumbersOfOthers) {
       "none.csv"));
   EXPECT_TRUE(EndedWith(
       RunGolden("import /dev/zero --set setup.toml --out x.h5", folder), 2,
-      "/dev/zero: over 64 MiB"));
+      "/dev/zero: larger than 64 MiB"));
   EXPECT_FALSE(fs::exists(folder / "x.h5"));
 }
 
@@ -383,7 +383,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
               folder / "mixed.h5");
   EXPECT_TRUE(EndedWith(RunGolden("compare mixed.h5 golden.h5", folder), 4,
                         "of version 0123abc, 4567def, on v3, v4\n",
-                        "more than one version: rows may differ"));
+                        "more than one version, so rows may differ"));
   EXPECT_TRUE(EndedWith(result, 4, "OVERALL INCONCLUSIVE (exit code 4)",
                         "No reproduction of the paper",
                         "C1a    SHOWN         SoftMoE* has the lower loss"));
@@ -414,7 +414,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
                       folder)
                 .exit_status,
             4);
-  // As in the JSON of a document: all that was found, and what is allowed.
+  // As in a document's JSON, only "exit_code" depends on what is allowed.
   const auto of_twins =
       nlohmann::json::parse(ReadWholeFile(folder / "twins.json"));
   EXPECT_EQ(of_twins.at("overall"), "MISTRUSTED");
@@ -424,7 +424,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const ProgramResult other = RunGolden("compare margins.h5 golden.h5", folder);
   EXPECT_TRUE(
       EndedWith(other, 2, "margins.h5 was recorded under other margins"));
-  // Recorded under earlier definitions that are in the history: after the fact.
+  // Recorded under earlier definitions from the history: after the fact.
   WriteRecord(FrozenClaims().history[0].hash, MadeUpResults(FrozenClaims()),
               folder / "earlier.h5");
   const ProgramResult earlier =

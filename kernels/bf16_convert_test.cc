@@ -19,8 +19,8 @@ using SOFTMOE_ISA::RoundToBf16;
 Bf16 OfBits(uint32_t bits) { return {static_cast<uint16_t>(bits)}; }
 uint32_t BitsOf(float x) { return std::bit_cast<uint32_t>(x); }
 
-// Infinities and NaN included, it is the upper half of its float, and converts
-// back; NaN becomes a quiet NaN.
+// A bf16 number, infinities and NaN included, is the upper half of its float
+// and converts back; NaN becomes a quiet NaN.
 TEST(Bf16Convert, EveryNumberIsItsFloat) {
   for (uint32_t i = 0; i < 1 << 16; ++i) {
     const float x = FloatOf(OfBits(i));
@@ -29,7 +29,7 @@ TEST(Bf16Convert, EveryNumberIsItsFloat) {
   }
 }
 
-// Near both neighbours, near their middle, and at the middle.
+// Floats near both neighbours, near their middle, and at the middle.
 TEST(Bf16Convert, RoundsToTheNearestAndTiesToEven) {
   for (uint32_t upper = 0; upper < 1 << 16; ++upper) {
     for (const uint32_t lower : {1, 0x7fff, 0x8000, 0x8001, 0xffff}) {
@@ -41,7 +41,7 @@ TEST(Bf16Convert, RoundsToTheNearestAndTiesToEven) {
         ASSERT_TRUE(std::isnan(y)) << BitsOf(x);
         continue;
       }
-      // The neighbours to zero and away from it; 2^128 follows the largest.
+      // The neighbours toward zero and away from it; 2^128 follows the largest.
       const uint32_t down = BitsOf(x) & 0xffff0000, up = down + 0x10000;
       const auto magnitude = [](uint32_t bits) {
         const double value = std::abs(std::bit_cast<float>(bits));

@@ -45,8 +45,8 @@ struct Head {
   }
 };
 
-// The order is that of the tokens, so the bits are those of this loop. 1100
-// tokens are three blocks of tokens, 70 with 30000 logits two.
+// Losses are added in the order of the tokens, so the bits are those of this
+// loop. 1100 tokens make three blocks, 70 tokens with 30000 logits make two.
 TEST(HeadCrossEntropy, AddsTheLossesInOrder) {
   ThreadPool pool(2);
   for (Head head :
@@ -61,7 +61,7 @@ TEST(HeadCrossEntropy, AddsTheLossesInOrder) {
 }
 
 // Logits of small whole numbers, which are exact and often equal, in rows that
-// fill vectors and that do not.
+// do and do not fill vectors.
 TEST(HeadCrossEntropy, TheFirstOfTheLargestLogitsIsGreedy) {
   ThreadPool pool(2);
   for (const int64_t vocab : {1, 2, 7, 16, 33, 100}) {

@@ -16,8 +16,8 @@
 namespace softmoe::kernels {
 namespace {
 
-// A table of a little more than 2^32 elements, all of it mere address space but
-// two rows. Row 3 is where an index of 32 bits would look for the last one.
+// A table of a little more than 2^32 elements, of which all but two rows are
+// only address space. A 32-bit index of the last row would find row 3.
 TEST(Embedding, ForwardFindsRowsBeyond32Bits) {
   constexpr int64_t kWidth = 1024, kRows = (int64_t{1} << 22) + 4;
   constexpr size_t kBytes = kRows * kWidth * sizeof(float);
@@ -44,8 +44,8 @@ TEST(Embedding, ForwardFindsRowsBeyond32Bits) {
   ::munmap(memory, kBytes);
 }
 
-// Ascending tokens are part of the interface, so the result is exact: the same
-// additions, in float.
+// Ascending tokens are part of the interface, so the result must equal the same
+// additions in float exactly.
 TEST(Embedding, BackwardSumsTokensInAscendingOrder) {
   constexpr int64_t kTokens = 257, kWidth = 33, kVocab = 9;
   std::vector<int32_t> ids;

@@ -115,8 +115,8 @@ void BackwardRows(const ExpertBackwardArgs& args, int64_t expert, Range rows,
       PackBTransposed(StridedRows(gate_up, 2 * d_ffn)), kNoEpilogue);
 }
 
-// The rows of one matrix that fall into `share`, if it has `num_rows` rows that
-// cost `cost` each and begins at `start` on the same scale.
+// The rows of one matrix that fall into `share`. The matrix has `num_rows` rows
+// of cost `cost` each, and begins at `start` on the same scale.
 Range RowsInShare(Range share, int64_t start, int64_t num_rows, int64_t cost) {
   const auto row = [&](int64_t at) {
     return at <= start ? 0 : Smaller((at - start) / cost, num_rows);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the interface promises of bits. (Values, and everything else: verify,
-// op=gemm.)
+// What the interface promises about bits. verify, op=gemm, tests values and
+// everything else.
 #include "kernels/gemm.h"
 
 #include <gtest/gtest.h>

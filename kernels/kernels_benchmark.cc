@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernels_benchmark.cc - how fast the matrix kernels are, beside the most that
-// this machine can do.
+// kernels_benchmark.cc - how fast the matrix kernels are, compared with the
+// most that this machine can do.
 //
 //   FmaPeak               fused multiply-adds on registers: no kernel is faster
 //   Gemm, Expert*         GFLOPS counts multiplications and additions that the
 //                         mathematics needs (no padding, no recomputation);
 //                         percent_of_peak: of FmaPeak with as many threads
 //
-// Names give the size, labels say what it stands for (benchmark_sizes.h). The
-// other operations: `bench --profile`.
+// Names give the size, labels say what it stands for (benchmark_sizes.h). For
+// the other operations see `bench --profile`.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -68,7 +68,7 @@ void BM_FmaPeak(benchmark::State& state) {
   });
 }
 
-// compare.py times it in torch, too.
+// compare.py also times it in torch.
 void BM_Gemm(benchmark::State& state) {
   constexpr int64_t kSize = 1024;
   ThreadPool pool(static_cast<int>(state.range(0)));

@@ -105,8 +105,8 @@ TEST_P(RouterAtLevel, GivesEqualScoresEqualWeights) {
   }
 }
 
-// As many experts are active as lie above the gap, or share it evenly: up to a
-// logarithm and an exponential of an ulp each.
+// Experts above the gap have weight 1, or share k evenly: up to a logarithm and
+// an exponential of an ulp each.
 TEST_P(RouterAtLevel, AGapThatOverflowsIsAHardTopK) {
   std::vector<float> scores;
   for (int i = 0; i < 8; ++i) scores.push_back(i % 2 == 0 ? 3e38f : -3e38f);

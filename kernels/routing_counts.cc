@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass by one thread: four bytes a token, next to a router that reads
+// One pass by one thread: it reads four bytes per token, where the router reads
 // hundreds.
 #include "kernels/routing_counts.h"
 

@@ -14,7 +14,7 @@
 namespace softmoe::kernels {
 namespace {
 
-// About normal, of the size that a fresh router's scores have (SPEC.md 2.3).
+// About normal, and as large as a fresh router's scores (SPEC.md 2.3).
 std::vector<float> Scores(int64_t size) {
   const RandomKey key{1, RandomStream::kTestData, 0, 0};
   std::vector<float> x(size);

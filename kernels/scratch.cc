@@ -20,7 +20,7 @@ struct Buffer {
   float* AtLeast(int64_t floats) {
     if (floats <= size) return data;
     // The first time, no more than was asked for, so that the guarded heap of
-    // tests sees what is touched beyond; later half as much again, so that
+    // tests catches accesses beyond it; later half as much again, so that
     // slowly growing requests settle.
     const int64_t wanted =
         data == nullptr ? floats : AlignedFloats(floats + floats / 2);

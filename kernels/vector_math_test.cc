@@ -88,8 +88,8 @@ TEST_P(VectorMath, ExpIsWithinOneUlpOverItsRange) {
   }
 }
 
-// So weights of kernels keep the order of their scores (SPEC.md 1.5, law 2) to
-// 2 ulp of e^x only.
+// So kernels' weights keep the order of their scores (SPEC.md 1.5, law 2) only
+// to within 2 ulp of e^x.
 TEST_P(VectorMath, ExpIsNotMonotone) {
   const auto y =
       Run(ProbeFunction::kExp, {-0.12468156963586807f, -0.12468157708644867f});

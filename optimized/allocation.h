@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// allocation.h - how many experts each layer may spend, and the gradient of
-// that choice. Host, double, once per step (DESIGN.md, ruling 5).
+// allocation.h - how many experts each layer may spend. Computed on the host,
+// in double, once per step (DESIGN.md, ruling 5).
 //
 //   k_l = 1 + (K - L) softmax(budget_logits)_l,   K = mean_active_experts * L
 //
@@ -27,7 +27,7 @@ struct LayerAllocation {
                         // "megatron" load balance counts; sparse: k
 };
 
-// The allocation of every layer.
+// Returns the allocation of every layer.
 //
 //   budget_logits  [num_layers], finite; empty unless soft_learned
 //   tau            >= 0                                        (dimensionless)
@@ -42,7 +42,7 @@ std::vector<LayerAllocation> InitialAllocations(const Config& config,
 // K - L: the budget beyond the first expert of each layer.
 double SpareBudget(const Config& config);
 
-// pi, each layer's share of it: the softmax of the budget logits.
+// pi, each layer's share of SpareBudget: the softmax of the budget logits.
 //
 // Errors   DivergedError if a budget logit is not finite (names the layer).
 std::vector<double> BudgetShares(std::span<const float> budget_logits);

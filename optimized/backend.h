@@ -13,9 +13,9 @@
 //                      the same devices, with activations and operands of
 //                      products stored as bf16 (DESIGN.md, "Types on a device")
 //
-// Everything that is compiled so is in the inline namespace SOFTMOE_BACKEND: a
-// source of optimized/ names it once, and a program may hold several. What is
-// the same for all - configuration, batches, statistics - is outside of it.
+// Everything compiled this way is in the inline namespace SOFTMOE_BACKEND: a
+// source of optimized/ names it once, and a program may hold several backends.
+// What all of them share (configuration, batches, statistics) is outside it.
 #ifndef SOFTMOE_OPTIMIZED_BACKEND_H_
 #define SOFTMOE_OPTIMIZED_BACKEND_H_
 
@@ -44,8 +44,8 @@ using LayerActivations = LayerActivationsOf<Activation>;
 inline constexpr Precision kPrecision =
     std::is_same_v<Activation, float> ? Precision::kFp32 : Precision::kBf16;
 
-// Memory of the host for SendArray and FetchedArray. Growing loses its content;
-// whoever makes it grow has waited for what uses it.
+// Host memory for SendArray and FetchedArray. Growing loses its content; first,
+// the caller must have waited for everything that uses it.
 template <typename T>
 class HostArray {
  public:
@@ -67,7 +67,7 @@ class HostArray {
   size_t size_ = 0;
 };
 
-// `array` itself if its elements have the type of Copy, else `copy`.
+// Returns `array` itself if its elements have the type Copy, else `copy`.
 template <typename Array, typename Copy>
 Copy* InPlaceOr(Array* array, Copy* copy) {
   if constexpr (std::is_same_v<const Array, const Copy>) {

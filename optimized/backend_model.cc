@@ -104,7 +104,7 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
       << "sequences of " << length << " in a model for " << m.sequence_length;
   const int64_t num_tokens = batch.num_sequences * length;
   SOFTMOE_CHECK(batch.num_sequences > 0 && num_tokens <= work_.max_tokens())
-      << batch.num_sequences << " sequences in a model made for "
+      << batch.num_sequences << " sequences in a model with memory for "
       << work_.max_tokens() / length;
   CheckTokens("inputs", batch.inputs, num_tokens, m.vocab_size);
   CheckTokens("targets", batch.targets, num_tokens, m.vocab_size);
@@ -250,7 +250,7 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                                   float* gradients, const DownTo& down_to) {
   const ModelConfig& m = config_.model;
   const Pass pass = Begin(batch, group_scale, group);
-  // A device's scratch for the backward pass of attention is for whole ones.
+  // On a device, attention's backward scratch is sized for full sequences.
   SOFTMOE_CHECK(kMemory == MemoryKind::kHost ||
                 pass.sequence_length == m.sequence_length)
       << "gradients of sequences of " << pass.sequence_length
@@ -365,7 +365,7 @@ std::unique_ptr<Updater> BackendModel::MakeUpdater() {
 
 std::unique_ptr<Updater> BackendModel::MakeUpdater(Communicator& communicator,
                                                    CarrierKind carrier) {
-  // Refuses groups that do not divide, before what they need is planned.
+  // Refuses groups that do not divide before planning memory for them.
   (void)GroupsOfRank(NumGroups(config_.training), communicator.size(),
                      communicator.rank());
   SOFTMOE_CHECK(parameters_.shared() || communicator.size() == 1 ||

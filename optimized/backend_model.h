@@ -31,7 +31,7 @@ class BackendModel : public Model {
   // Keeps references to `queue` and `communicator` (device.h).
   BackendModel(const Config& config, int64_t group_sequences,
                Recompute recompute, Queue& queue, Communicator* communicator);
-  // Memory in use must not be freed.
+  // Waits, since memory in use must not be freed.
   ~BackendModel() override { WaitFor(queue_); }
 
   const Config& config() const override { return config_; }
@@ -57,21 +57,21 @@ class BackendModel : public Model {
 
   Queue& queue() const { return queue_; }
   BackendParameters& parameters() { return parameters_; }
-  // The host's copy of the budget logits, by which it allocates without asking
-  // the device; empty if they are not learned. Whoever changes parameters()
-  // must change it, too.
+  // The host's copy of the budget logits, from which it computes allocations
+  // without asking the device; empty if they are not learned. Whoever changes
+  // parameters() must change this copy as well.
   std::span<float> host_budget_logits() { return budget_logits_; }
 
-  // ForwardBackward in parts, for several groups with one wait: StartGroups,
-  // StartGradients of each, in any order, and StartReports; then the host
-  // waits, and calls ReadReport of each. Nothing else may use the model in
-  // between. At most as many groups as an update has.
+  // ForwardBackward in parts, so that several groups need only one wait:
+  // StartGroups; StartGradients for each group, in any order; StartReports.
+  // Then the host waits and calls ReadReport for each. Nothing else may use the
+  // model in between. At most as many groups as an update has.
   void StartGroups(const RoutingState& routing);
-  // `gradients` [layout().total] is where the model computes.
+  // `gradients` [layout().total] must be in memory where the model computes.
   //
   //   down_to  called after each part of the backward pass: the work enqueued
   //            so far computes the gradients of all parameters from `parameter`
-  //            on, except those of the budget logits; with 0, of all
+  //            on, except those of the budget logits; 0 means all gradients
   using DownTo = std::function<void(int64_t parameter)>;
   void StartGradients(
       const Batch& batch, double loss_scale, double group_scale, int64_t group,
@@ -81,18 +81,18 @@ class BackendModel : public Model {
   StepStats ReadReport(int64_t group) const;
 
  private:
-  // Checks `batch`, and what a caller can get wrong in `routing`.
+  // Checks `batch` and returns its pass.
   Pass Begin(const Batch& batch, double group_scale, int64_t group);
   // Everything but the head.
   void ForwardLayers(const Pass& pass);
-  // The loss; with `gradients`, also the head's gradient and d_residual.
+  // The loss; with `gradients`, also the head's gradient and d_normed.
   void Head(const Pass& pass, double loss_scale, float* gradients);
-  // Computes again what the backward pass of `layer` needs and was not kept.
+  // Recomputes what the backward pass of `layer` needs and was not kept.
   void RecomputeLayer(const Pass& pass, int64_t layer);
   // Throws DivergedError if a score was not finite.
   void CheckScores(int64_t group) const;
 
-  // What the report of a group lacks.
+  // Facts about a group that its report lacks.
   struct Group {
     int64_t num_tokens, first_token, sequence_length;
   };
@@ -114,7 +114,7 @@ class BackendModel : public Model {
   SentArray<double> sent_shares_;   // to work_.budget_shares
   const double* shares_ = nullptr;  // where the model computes
   std::vector<Group> groups_;
-  int64_t last_group_ = 0;  // whose routing is in the workspace
+  int64_t last_group_ = 0;  // the group whose routing is in the workspace
   // Copies for the host, where it cannot read arrays in place.
   std::vector<RoutingCopy> routing_copies_;  // of each layer
   FetchedArray<float> token_losses_;

@@ -13,7 +13,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// On the CPU, enqueued work is done.
+// On the CPU, work is done as soon as it is enqueued.
 TEST(StartGradients, TellsWhichGradientsAreThere) {
   for (const RouterKind router :
        {RouterKind::kSparse, RouterKind::kSoftLearned}) {

@@ -77,7 +77,7 @@ void BackendParameters::Write(std::span<const float> values, int64_t first) {
     CopyMasters(written);
     return;
   }
-  // Every rank gets what the others have.
+  // The copies are whole on every rank.
   for (const PackedPiece& piece : tensors_.PiecesOf(written)) {
     WriteArray(queue_, of(piece.range()), packed_.data() + piece.packed);
   }

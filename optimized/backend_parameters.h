@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// backend_parameters.h - a model's parameters on one backend: the masters,
-// which are fp32 and which updates change, and what passes read.
+// backend_parameters.h - a model's parameters on one backend: the fp32 masters,
+// which updates change, and what passes read.
 //
 //   fp32                   the masters are whole, and passes read them
 //   bf16                   the masters are whole; products read a copy in bf16,
-//                          all else reads the masters
+//                          everything else the masters
 //   bf16, one of several   the masters are this rank's shards; products read a
-//   ranks                  copy in bf16, all else another copy, of the tensors
-//                          that it reads (parameter_shards.h)
+//   ranks                  copy in bf16, everything else an fp32 copy of the
+//                          tensors that it reads (parameter_shards.h)
 #ifndef SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 #define SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 
@@ -29,13 +29,13 @@ inline namespace SOFTMOE_BACKEND {
 
 class BackendParameters {
  public:
-  // Keeps references. All are 0.
+  // Keeps references. All parameters start at 0.
   //
   //   communicator  of the ranks that train the model; nullptr if it is not
-  //                 trained, or by one process alone
+  //                 trained, or is trained by one process
   BackendParameters(const ParameterLayout& layout, Communicator* communicator,
                     Queue& queue);
-  // Memory in use must not be freed.
+  // Waits, since memory in use must not be freed.
   ~BackendParameters() { WaitFor(queue_); }
   BackendParameters(const BackendParameters&) = delete;
   BackendParameters& operator=(const BackendParameters&) = delete;
@@ -43,17 +43,17 @@ class BackendParameters {
   // Whether the masters are divided among ranks.
   bool shared() const { return communicator_ != nullptr; }
 
-  // Copies of all parameters, and of those from `first` on. Where the masters
-  // are shared, all ranks call these, Write with the same arguments. Both wait
-  // for what was enqueued before.
+  // Read returns a copy of all parameters; Write overwrites those from `first`
+  // on. Where ranks share the masters, all call these, Write with the same
+  // arguments. Both wait for what was enqueued before.
   std::vector<float> Read() const;
   void Write(std::span<const float> values, int64_t first);
 
-  // The masters of `part` of all parameters, which must be in one piece that is
-  // here. Whoever changes them calls CopyMasters.
+  // The masters of `part` of all parameters, which must lie within one piece
+  // that this rank holds. Whoever changes them must call CopyMasters.
   std::span<float> Masters(const Shard& part);
-  // Enqueues updating the copies of them from the masters. Then the other
-  // ranks' parts are to be gathered: of weights() the shards of a bucket, of
+  // Enqueues updating the copies of `part` from the masters. The other ranks'
+  // parts must then be gathered: of weights() the shards of a bucket, of
   // packed() its packed_shards().
   void CopyMasters(const Shard& part);
 
@@ -65,7 +65,7 @@ class BackendParameters {
     return packed_shards_[bucket];
   }
 
-  // What is read in fp32, and where it is.
+  // What passes read in fp32, and the layout of that array.
   const float* fp32() const {
     return shared() ? packed_.data() : masters_.data();
   }
@@ -76,7 +76,7 @@ class BackendParameters {
   int64_t bytes() const;
 
  private:
-  // Sends what products read, of parameters that the host has.
+  // Sends the copy that products read, of parameters that the host has.
   void SendWeights(std::span<const float> values, int64_t first);
 
   const ParameterLayout& layout_;
@@ -86,9 +86,9 @@ class BackendParameters {
   std::vector<Bucket> buckets_;        // if the masters are shared
   std::vector<PackedPiece> held_;      // which masters are here
   std::vector<Shards> packed_shards_;  // each bucket's, in packed_
-  Buffer<float> masters_;              // held_
-  Buffer<Activation> weights_;         // [layout.total] of bf16; none of floats
-  Buffer<float> packed_;               // if they are shared, as `staged_`
+  Buffer<float> masters_;              // the pieces in held_
+  Buffer<Activation> weights_;         // [layout.total] in bf16; else empty
+  Buffer<float> packed_;               // if they are shared, like staged_
   Buffer<float> staged_;               // on the way to weights_
 };
 

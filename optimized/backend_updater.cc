@@ -18,8 +18,8 @@ BackendUpdater::BackendUpdater(BackendModel& model)
       budget_first_moment_(model.host_budget_logits().size()),
       budget_second_moment_(model.host_budget_logits().size()) {}
 
-// One wait, besides those for each expert's number of rows: everything that the
-// host has to know comes together, before anything has changed.
+// Waits once, apart from the waits for each expert's number of rows: everything
+// that the host must know arrives together, before anything has changed.
 UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
                                                const GroupBatch& batch) {
   const Config& config = model_.config();
@@ -43,7 +43,7 @@ UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
     model_.StartReports(num_groups_);
     Finish(queue);
   } catch (...) {
-    WaitFor(queue);  // memory that is being read will be used again
+    WaitFor(queue);  // memory still being read will be reused
     throw;
   }
   for (int64_t group = 0; group < num_groups_; ++group) {

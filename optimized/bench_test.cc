@@ -113,7 +113,7 @@ TEST(Bench, SoftRouterHasAsManyExpertsAsTheNameSays) {
   const auto& step = json.at("benchmarks").at(0);
   EXPECT_EQ(step.at("run_type"), "iteration");
   EXPECT_EQ(step.at("label"), kMiniLabel);
-  // One of its 20,480 pairs of token and layer more or less is 0.00005.
+  // One of its 20,480 (token, layer) pairs more or less changes it by 0.00005.
   EXPECT_NEAR(step.at("active_experts"), 1.5, 0.001);
   EXPECT_GT(step.at("tokens/s"), 0);
 }
@@ -146,7 +146,7 @@ TEST(Bench, CountsTheProductsAgainstThePeak) {
   EXPECT_GT(product.at("percent_of_peak"), 0);
 }
 
-// As `gpu_check` asks for it, on the simulated device: the medians.
+// Medians on the simulated device, as `gpu_check` asks for them.
 TEST(Bench, TimesOperationsAndStepsOnADevice) {
   const ProgramResult run = RunTestProgram(
       "optimized/bench_simulated",
@@ -194,7 +194,7 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {"--threads=0", "--threads=0: expected a number of threads"},
       {"--threads=" + too_many, "use at most " + cores},
       {"--profile=midi/sparse9",
-       "--profile=midi/sparse9: known are smoke/sparse1 "},
+       "--profile=midi/sparse9: unknown name; choose one of smoke/sparse1 "},
       {"--profile=smoke/sparse2 --device=cuda",
        "--profile: a profile is one of the CPU; leave out --device"},
       {"--device=tpu", "--device=tpu: known are cpu and cuda"},

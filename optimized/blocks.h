@@ -30,8 +30,8 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients);
 void MoeBlockForward(const Pass& pass, int64_t layer,
                      const LayerAllocation& allocation, Activation* out);
 
-// Repeat parts of the forward pass, with its bits: the router's input, from
-// moe_residual; and the experts' gate_up, from that.
+// Repeat parts of the forward pass, to the same bits: moe_normed and the
+// router's input, from moe_residual; and the experts' gate_up, from moe_normed.
 void RecomputeRouterInput(const Pass& pass, int64_t layer);
 void RecomputeExperts(const Pass& pass, int64_t layer);
 

@@ -10,8 +10,8 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-// Carries through memory of the host, which waits for the queue before it reads
-// or writes what they share.
+// Carries through host memory. The host waits for the queue before it reads or
+// writes memory that both use.
 class HostCarrier : public Carrier {
  public:
   HostCarrier(int64_t largest_shard, Communicator& communicator, Queue& queue)
@@ -33,7 +33,7 @@ class HostCarrier : public Carrier {
       // This rank's own part is not sent.
       sent_[r].Start(queue_, part.data(), IsOwn(r) ? 0 : shards[r].size());
     }
-    optimized::Finish(queue_);  // also for what was received last
+    optimized::Finish(queue_);  // also waits for the last SendArray
     float* const received = InMemoryOfTheHost(size);
     std::vector<std::span<const float>> parts;
     std::vector<std::span<float>> rows;

@@ -37,7 +37,7 @@ inline namespace backend_cpu {
 // What operations are enqueued on.
 using Queue = ThreadPool;
 
-// Nothing runs beside it.
+// Nothing runs beside the queue.
 using Stream = Queue;
 
 // The type of stored activations and of operands of products.
@@ -48,15 +48,16 @@ namespace ops = ::softmoe::kernels;
 
 inline constexpr MemoryKind kMemory = MemoryKind::kHost;
 
-// Memory for an array, not initialised. Large arrays come from fresh pages of
-// the kernel, so what is never written costs address space only: activations
-// are sized for the worst routing, and take what the actual routing needs.
+// Allocates an array without initialising it. Large arrays are fresh pages of
+// the kernel, so what is never written costs only address space: activations
+// are sized for the worst routing, but take the memory that the actual routing
+// needs.
 // Errors   std::bad_alloc.
 inline void* AllocateArray(size_t bytes) {
   constexpr size_t kCacheLine = 64, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
   bytes = (bytes + alignment - 1) / alignment * alignment;
-  // glibc returns an address for no bytes, too.
+  // glibc returns an address even for 0 bytes.
   void* array = std::aligned_alloc(alignment, bytes);
   if (array == nullptr) throw std::bad_alloc();
   // Fewer page faults and TLB misses; a refusal changes nothing else.
@@ -87,8 +88,8 @@ void ClearArray(Queue& /*queue*/, int64_t size, T* x) {
   std::fill_n(x, size, T(0));
 }
 
-// Copy from memory of the host to the backend's, and back; both wait for what
-// was enqueued before.
+// Copy from host memory to the backend's, and back; both wait for what was
+// enqueued before.
 template <typename T>
 void WriteArray(Queue& /*queue*/, std::span<const T> values, T* target) {
   std::ranges::copy(values, target);
@@ -99,41 +100,41 @@ void ReadArray(Queue& /*queue*/, const T* source, std::span<T> values) {
   std::copy_n(source, values.size(), values.begin());
 }
 
-// The host's array as the backend may write it, for ReadArray to bring it back:
+// Where the backend writes `array`, for ReadArray to bring it back: the array
 // itself, or `copy`.
 template <typename T, typename Buffer>
 T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
   return array.data();
 }
 
-// Memory of the host for SendArray: HostArray (backend.h) takes it.
+// Host memory for SendArray, allocated by HostArray (backend.h).
 inline void* AllocateOnHost(size_t bytes) { return AllocateArray(bytes); }
 inline void FreeOnHost(void* array) noexcept { FreeArray(array); }
 
-// Enqueues target = values, which are in a HostArray and must not change until
-// the host has waited.
+// Enqueues target = values. `values` must be in a HostArray and must not change
+// until the host has waited.
 template <typename T>
 void SendArray(Queue& queue, std::span<const T> values, T* target) {
   CopyArray(queue, static_cast<int64_t>(values.size()), values.data(), target);
 }
 
-// Arrays of the host as the backend may read them: themselves, or copies.
+// Arrays of the host as the backend reads them: in place, or as copies.
 template <typename T>
 class SentArray {
  public:
-  // Enqueues that `values` are there for what is enqueued from now until the
-  // next Send: in `copy`, unless they can be read in place. Until then they
-  // must not change. The host need not wait.
+  // Makes `values` available to what is enqueued from here until the next Send:
+  // in place if the backend can read them there, else in `copy`. They must not
+  // change until then. The host need not wait.
   const T* Send(Queue& /*queue*/, std::span<const T> values, T* /*copy*/) {
     return values.data();
   }
 };
 
-// An array of the backend as the host may read it: itself, or a copy.
+// An array of the backend as the host reads it: in place, or as a copy.
 template <typename T>
 class FetchedArray {
  public:
-  // Enqueues bringing what `array` then holds to the host.
+  // Enqueues fetching what `array` holds at that point to the host.
   void Start(Queue& /*queue*/, const T* array, int64_t size) {
     view_ = {array, static_cast<size_t>(size)};
   }
@@ -144,7 +145,7 @@ class FetchedArray {
   std::span<const T> view_;
 };
 
-// Bytes that AllocateArray may still give, as far as is known.
+// Bytes that AllocateArray can still give, as far as is known.
 inline int64_t FreeBytes() { return std::numeric_limits<int64_t>::max(); }
 
 }  // namespace backend_cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU as a Device, apart from device.cc, so that what trains on the CPU
-// alone links no CUDA.
+// The CPU as a Device; apart from device.cc, so that programs that train only
+// on the CPU link no CUDA.
 #include <cstdint>
 #include <limits>
 
@@ -30,12 +30,12 @@ class CpuDevice : public Device {
   int64_t FreeMemory() const override {
     return std::numeric_limits<int64_t>::max();
   }
-  // Ranks have threads of their own.
+  // Every rank has its own threads.
   int count() const override { return std::numeric_limits<int>::max(); }
   std::string id() const override { return {}; }
   std::string WhyNoLink() const override {
-    return "NCCL is for ranks on devices, and these are on the CPU; train on "
-           "devices (--device=cuda)";
+    return "NCCL is for ranks on devices, but these ranks are on the CPU; "
+           "train on devices (--device=cuda)";
   }
   std::unique_ptr<Device> OfRank(int /*rank*/) const override {
     return std::make_unique<CpuDevice>();

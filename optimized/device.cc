@@ -16,7 +16,7 @@ void CheckPrecision(const Config& config, const RuntimeConfig& runtime) {
   if (config.training.precision == Precision::kFp32) return;
   if (runtime.device != "cuda") {
     throw ConfigError(
-        "training.precision = \"bf16\": the CPU computes in fp32 alone; train "
+        "training.precision = \"bf16\": the CPU computes only in fp32; train "
         "on a device (--device=cuda), or leave training.precision out");
   }
   const ModelConfig& m = config.model;

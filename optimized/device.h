@@ -2,7 +2,7 @@
 //
 // device.h - what models compute on: the CPU, or a CUDA device.
 //
-// `runtime.device` says which one a run takes; only backend.h and what includes
+// `runtime.device` says which one a run uses; only backend.h and what includes
 // it know more than this interface.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_H_
@@ -19,7 +19,7 @@ namespace softmoe::optimized {
 class Communicator;
 class Model;
 
-// What the bits of a run depend on beside its configuration and its tokens
+// What the bits of a run depend on besides its configuration and its tokens
 // (DESIGN.md, "Determinism").
 struct DeviceIdentity {
   std::string isa;  // of the kernels: "v3" or "v4"; of a GPU, "sm_90"
@@ -35,8 +35,8 @@ class Device {
 
   virtual DeviceIdentity identity() const = 0;
 
-  // A model that computes here, with the threads of `pool` where it needs the
-  // host. Keeps references to all.
+  // Returns a model that computes here; the CPU's uses the threads of `pool`.
+  // It keeps references to this device, `pool` and `communicator`.
   //
   //   communicator  of the ranks that train it, if there are several: in bf16
   //                 each holds only a part of it (backend_parameters.h);
@@ -51,40 +51,40 @@ class Device {
   // Bytes of memory that models may take, as far as is known.
   virtual int64_t FreeMemory() const = 0;
 
-  // How many such devices this process has. Ranks beyond that share them.
+  // How many such devices this process has; more ranks than that share them.
   virtual int count() const = 0;
 
-  // Tells this device among those of its machine; empty for the CPU.
+  // Identifies this device among those of its machine; empty for the CPU.
   virtual std::string id() const = 0;
 
-  // Why ranks with such a device each cannot send arrays from one to the other
+  // Why ranks that each have such a device cannot send arrays to each other
   // (CarrierKind::kNccl), and what to do; "" if they can.
   virtual std::string WhyNoLink() const = 0;
 
-  // What rank `rank` of those on this machine computes on: device number
-  // rank % count(), with a queue of its own. To be called, and used, by the
-  // thread of that rank.
+  // Returns the device for rank `rank` of those on this machine: number
+  // rank % count(), with a queue of its own. To be called, and its result used,
+  // by the thread of that rank.
   // Errors   EnvironmentError if it has no memory for the queue, or is of
-  //          another kind: ranks would not have the same bits.
+  //          another kind, on which ranks would not have the same bits.
   virtual std::unique_ptr<Device> OfRank(int rank) const = 0;
 };
 
 // The CPU, with the instruction set in use (kernels/isa.h).
 Device& Cpu();
 
-// What `runtime` asks for: "cpu" or "", with runtime.isa for the rest of the
-// program; "cuda": device number rank % count(), with a queue of its own, to be
-// used by the calling thread or, if that is device 0, by any thread.
+// Returns the device that `runtime` asks for. "cpu" or "": the CPU, with
+// runtime.isa for the rest of the program. "cuda": device number
+// rank % count(), with a queue of its own, to be used by the calling thread or,
+// if that is device 0, by any thread.
 //
 //   rank  of this process among those on this machine
-// Errors   ConfigError for another name; EnvironmentError with what was found,
-//          what is needed and what to do if this machine, or this program,
-//          cannot.
+// Errors   ConfigError for another name; EnvironmentError, with what was found,
+//          what is needed and what to do, if this machine or program has none.
 std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime, int rank = 0);
 
-// Throws ConfigError, naming key and remedy, unless what `runtime` asks for
-// trains in the precision of `config`: the CPU does not in bf16, nor a device
-// with sizes that its products of bf16 do not suit (kernels/cuda/bf16_sizes.h).
+// Throws ConfigError, naming key and remedy, unless what `runtime` asks for can
+// train in the precision of `config`: the CPU cannot in bf16, nor can a device
+// if sizes do not suit its bf16 products (kernels/cuda/bf16_sizes.h).
 void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 
 // Makes the device for "cuda". Only simulated_device.cc sets another maker,
@@ -92,13 +92,13 @@ void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 using DeviceMaker = std::unique_ptr<Device> (*)(int rank);
 DeviceMaker& CudaDeviceMaker();
 
-// The makers of each kind, from which MakeDevice chooses. A CPU has the
-// instruction set in use (kernels/isa.h).
+// Makes the CPU device for MakeDevice, with the instruction set in use
+// (kernels/isa.h).
 std::unique_ptr<Device> MakeCpuDevice();
 
-// A GPU, or the simulated one: device number rank % count(), and a queue on it.
-// Without a CUDA toolkit no_cuda_device.cc defines the first, which then always
-// throws.
+// Make a GPU, or the simulated one: device number rank % count(), and a queue
+// on it. Without a CUDA toolkit no_cuda_device.cc defines MakeGpuDevice of
+// backend_cuda, which then always throws.
 // Errors   EnvironmentError: RequireDevice of kernels/cuda/device_facts.h, or
 //          no memory for the queue.
 inline namespace backend_cuda {

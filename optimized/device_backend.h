@@ -4,7 +4,7 @@
 // see backend.h, which includes it. SOFTMOE_DEVICE is the namespace of the
 // kernels, isa_cuda or isa_shim; SOFTMOE_BF16 stores activations as bf16.
 //
-// An operation has run when the queue has come to it; the host waits only in
+// An operation has run when the queue has reached it; the host waits only in
 // Finish, ReadArray and WriteArray.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
@@ -34,7 +34,7 @@ namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
 
 using Queue = kernels::Queue;
 
-// Where kernels are enqueued: a queue, or what runs beside it.
+// Where kernels are enqueued: a queue, or a stream beside it.
 using Stream = kernels::Stream;
 
 #ifdef SOFTMOE_BF16
@@ -82,7 +82,7 @@ SOFTMOE_KERNEL_OF(Rope);
 
 #undef SOFTMOE_KERNEL_OF
 
-// So do kernels from one type to another.
+// Kernels from one type to another need only the stream as well.
 template <typename X, typename Y>
 void Add(const kernels::AddArgsOf<X, Y>& args, Stream& stream) {
   device::Add(args, stream.stream());
@@ -151,8 +151,8 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* copy) {
   return copy->data();
 }
 
-// Memory of the host that the device copies from and to without the host's
-// waiting: page-locked.
+// Page-locked host memory, which the device copies from and to without making
+// the host wait.
 inline void* AllocateOnHost(size_t bytes) {
   return device::AllocateOnHost(bytes);
 }

@@ -25,8 +25,8 @@ using SentArrays = SimulatedDevices;
 using QueuesOfAChoice = SimulatedDevices;
 
 // The device holds each array until the next is sent, although nobody waits in
-// between; some are larger than all before. (The simulated device sees that the
-// host writes to memory that it has yet to copy, or frees it.)
+// between; some are larger than all before. (The simulated device detects a
+// host that frees, or writes to, memory yet to be copied.)
 TEST_F(SentArrays, ArriveWithoutAWaitOfTheHost) {
   constexpr int64_t kSizes[] = {3, 5, 700, 2, 1000, 1000};
   constexpr int64_t kLargest = 1000, kSends = std::size(kSizes);
@@ -58,7 +58,7 @@ TEST_F(SentArrays, ArriveWithoutAWaitOfTheHost) {
   }
 }
 
-// Two may be on their way: the host waits no earlier than it must.
+// Two arrays may be on their way: the host waits no earlier than it must.
 TEST_F(SentArrays, WaitForTheLastButOne) {
   const auto queue =
       device::MakeQueue(device::DeviceStream(), /*workspace=*/1 << 16);

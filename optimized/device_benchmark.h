@@ -3,9 +3,9 @@
 // device_benchmark.h - how calls are timed on a device: compiled for each of
 // its backends (backend.h), and registered for `bench --device=cuda`.
 //
-// A benchmark is named KIND/OPERATION/PRECISION/NAME/SHAPE, with counters
-// "flops" and "bytes" unless they are 0: of these the record of `gpu_check` is
-// made (property_tests/gpu/time_stages.cc).
+// A benchmark is named KIND/OPERATION/PRECISION/NAME/SHAPE and has the counters
+// "flops" and "bytes" unless they are 0; from these `gpu_check` makes its
+// record (property_tests/gpu/time_stages.cc).
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 
@@ -38,8 +38,8 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// A call, and the least that it has to compute and to move: each operand read
-// once, each result written once. Scratch and recomputation do not count.
+// A call, and the least that it must compute and move: each operand read once,
+// each result written once. Scratch and recomputation do not count.
 struct Timed {
   std::string operation, name, shape;
   double flops = 0, bytes = 0;
@@ -57,7 +57,7 @@ struct Timed {
 
 inline Shapes TheShapes() { return ShapesOn(device::RequireDevice().backend); }
 
-// A queue, and arrays on its device that live as long.
+// A queue, and arrays on its device that live as long as the queue.
 class Bench {
  public:
   explicit Bench(std::optional<int> algorithm) {
@@ -73,8 +73,8 @@ class Bench {
 
   Queue& queue() { return *queue_; }
 
-  // Repeats numbers in [-1, 1): with zeros a device would be faster, and
-  // cooler, than with data.
+  // An array of repeating numbers in [-1, 1): on zeros a device would be
+  // faster, and cooler, than on data.
   template <typename T>
   T* Numbers(int64_t size) {
     static const std::vector<T> pattern = Pattern<T>();
@@ -113,7 +113,7 @@ class Bench {
     return copy->data();
   }
 
-  // Numbers for those arrays of `args` that are null, except for `without`.
+  // Fills those arrays of `args` that are null, except for `without`.
   template <typename Args>
   Args Filled(Args args, std::initializer_list<std::string_view> without = {}) {
     ForEachArray(
@@ -154,15 +154,15 @@ class Bench {
   std::vector<std::shared_ptr<const void>> arrays_;
 };
 
-// Registers the benchmark of op(args, queue), where make(bench) gives `args`.
-// Runs follow each other without the host's waiting; a launch costs the host a
-// few microseconds, and anything shorter appears to take as long. What the
-// device has no memory or no algorithm for is an error of this benchmark alone.
+// Registers the benchmark of op(args, queue), where make(bench) returns `args`.
+// The host does not wait between runs; a launch costs it a few microseconds,
+// and anything shorter appears to take as long. If the device has no memory or
+// no algorithm, that is an error of this benchmark alone.
 template <typename Make, typename Args = std::invoke_result_t<Make, Bench&>>
 void AddTimed(const Timed& timed, const Make& make,
               void (*op)(const std::type_identity_t<Args>&, Queue&)) {
   const auto run = [=](benchmark::State& state) {
-    // (Of a counter that is 0 the library makes a variation that is NaN.)
+    // (The library turns a counter that is 0 into a variation that is NaN.)
     if (timed.flops > 0) state.counters["flops"] = timed.flops;
     if (timed.bytes > 0) state.counters["bytes"] = timed.bytes;
     try {
@@ -182,7 +182,7 @@ void AddTimed(const Timed& timed, const Make& make,
   benchmark::RegisterBenchmark(timed.FullName().c_str(), run)->UseRealTime();
 }
 
-// The same, where all arrays that `args` lacks hold numbers that do not matter.
+// Does the same with arbitrary numbers in all arrays that `args` lacks.
 template <typename Args>
 void AddTimedCall(const Timed& timed, const Args& args,
                   void (*op)(const std::type_identity_t<Args>&, Queue&)) {

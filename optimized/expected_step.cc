@@ -21,8 +21,8 @@ constexpr double kBytesPerSecond = 3.35e12;
 constexpr double kMemoryShare = 0.75;
 constexpr double kProductShare = 0.65;
 
-// For causal attention, forward and backward: flash attention in bf16, products
-// of cuBLASLt with softmax between them in fp32.
+// Shares for causal attention, forward and backward: flash attention in bf16;
+// in fp32 products of cuBLASLt with softmax between them.
 struct AttentionShares {
   double forward, backward;
 };
@@ -125,7 +125,7 @@ class StepForecast {
   }
 
   // Experts' rows are gathered, activated and combined by kernels that move
-  // 2 d, 3 f and 2 d numbers of each. The router reads floats.
+  // 2 d, 3 f and 2 d numbers per row. The router reads floats.
   void AddMoe(int64_t rows) {
     const double nd = Real(n_ * m_.d_model);
     AddMoves("norm", 1, 2 * size() * nd);
@@ -154,8 +154,8 @@ class StepForecast {
     }
     AddExperts("experts", 2, rows, 2, 3);
   }
-  // `count` products with each row, of which `d` d_model and `f` d_ffn numbers
-  // are moved besides.
+  // `count` products with each row; besides, `d` * d_model + `f` * d_ffn
+  // numbers of each row are moved.
   void AddExperts(const std::string& name, int count, int64_t rows, int d,
                   int f) {
     Add(name, 1, 2.0 * count * Real(rows) * Real(m_.d_model) * Real(m_.d_ffn),

@@ -4,14 +4,14 @@
 // by operation: a forecast for those without one, and a yardstick for a
 // measured step.
 //
-// An operation has products to compute and bytes to move, one after the other:
+// An operation computes products and moves bytes, one after the other:
 // seconds = flops / (share of the multipliers' peak) + bytes / (share of the
-// memory's). Bytes are those of kernels that do no more than move; what
-// products read and write is hidden behind them. The shares are ASSUMED: 65 and
-// 75 %, what good kernels reach; for attention those that ours reached on the
-// H100 of record 8b789830. Launch overhead, waits and, between ranks, the
-// exchange are not counted: that device needed 166 ms for a pass of the paper's
-// model with two experts a token, where this table says 160.
+// memory's). Bytes are those of kernels that only move data; what products read
+// and write is hidden behind them. The shares are ASSUMED: 65 and 75 %, which
+// good kernels reach; for attention, those that ours reached on the H100 of
+// record 8b789830. Launch overhead, waits and, between ranks, the exchange are
+// not counted: that device needed 166 ms for a pass of the paper's model with
+// two experts a token, where this table says 160.
 #ifndef SOFTMOE_OPTIMIZED_EXPECTED_STEP_H_
 #define SOFTMOE_OPTIMIZED_EXPECTED_STEP_H_
 
@@ -35,13 +35,13 @@ struct ExpectedOperation {
   double seconds = 0;
 };
 
-// The first step of one of `ranks` ranks with equal parts of the batch; every
-// token has as many experts as its router may give it. In the order of their
-// first calls.
+// Returns the operations, by their first calls, of the first step of one of
+// `ranks` ranks with equal parts of the batch; every token has as many experts
+// as its router may give it.
 std::vector<ExpectedOperation> ExpectedStep(const Config& config,
                                             Recompute recompute, int ranks = 1);
 
-// A table of these with their shares of the step, and tokens per second.
+// A table of the operations, their shares of the step, and tokens per second.
 std::string ExpectedStepText(const Config& config, Recompute recompute,
                              int ranks = 1);
 

@@ -10,8 +10,8 @@
 namespace softmoe::optimized {
 namespace {
 
-// Calls word(&number) for every number of `stats`, whose arrays have their
-// sizes: one list, so that what is written is what is read.
+// Calls word(&number) for every number of `stats`, whose arrays must already
+// have their sizes. Writing and reading share this list, so they agree.
 template <typename Stats, typename Word>
 void ForEachNumber(Stats& stats, const Word& word) {
   word(&stats.num_tokens);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gather_stats.h - what the groups of all ranks counted, on every rank.
+// gather_stats.h - gives every rank what the groups of all ranks counted.
 #ifndef SOFTMOE_OPTIMIZED_GATHER_STATS_H_
 #define SOFTMOE_OPTIMIZED_GATHER_STATS_H_
 
@@ -14,10 +14,10 @@
 
 namespace softmoe::optimized {
 
-// All ranks call it. Returns the statistics of all ranks' groups, bit for bit,
-// in the order of the ranks.
+// Returns the statistics of all ranks' groups, bit for bit, in rank order. All
+// ranks must call it.
 //
-//   own  those of this rank's groups; as many on every rank
+//   own  those of this rank's groups; the same number on every rank
 std::vector<StepStats> GatherStats(std::span<const StepStats> own,
                                    const ModelConfig& model,
                                    Communicator& communicator);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled for each kind of device, like backend_model.cc for each of its two
-// backends, fp32 and bf16.
+// Compiled once for each kind of device, as backend_model.cc is for each of a
+// device's two backends, fp32 and bf16.
 #include <string>
 
 #include "core/errors.h"
@@ -96,9 +96,9 @@ class GpuDevice : public Device {
     }
     throw EnvironmentError(
         "device " + std::to_string(number) + " is a " + other.model + " (" +
-        other.architecture + "), another one is a " + facts_.model + " (" +
+        other.architecture + "), but another one is a " + facts_.model + " (" +
         facts_.architecture +
-        "): ranks on them would not have the same bits; choose devices of one "
+        "): ranks on them would compute different bits; choose devices of one "
         "kind with CUDA_VISIBLE_DEVICES");
   }
 

@@ -18,7 +18,7 @@ size_t SizeOfAll(const std::vector<Bucket>& buckets) {
   return static_cast<size_t>(size);
 }
 
-// The part of each shard that begins after `done` and has at most `piece`.
+// The next elements, at most `piece`, of each shard after its first `done`.
 Shards PiecesOf(Shards shards, int64_t done, int64_t piece) {
   for (Shard& shard : shards) {
     shard.begin = std::min(shard.begin + done, shard.end);
@@ -65,7 +65,7 @@ void GradientExchange::SumBucket(const Shards& shards,
   }
 }
 
-// Returns where the sum over ranks [begin, end) is: in `own` if this rank is
+// Sums over ranks [begin, end) and returns the sum: in `own` if this rank is
 // one of them, else in the row of the first.
 std::span<float> GradientExchange::SumRows(int begin, int end,
                                            std::span<float> own) {

@@ -2,14 +2,14 @@
 //
 // gradient_exchange.h - the sum of the ranks' gradients, in one fixed order.
 //
-//   every rank sends every other its shard; each adds what it has, along the
-//   tree of gradient_tree.h with ranks for groups
+//   every rank sends every other its shard; each adds all ranks' values of its
+//   own shard, along the tree of gradient_tree.h with ranks for groups
 //
-// This sends as many bytes as a reduce-scatter in a ring, but in an order that
+// This sends as many bytes as a ring reduce-scatter, but adds in an order that
 // is the same for any number of ranks (RanksAreSubtrees) and any carrier.
 //
-// The buckets go one after the other, so that those which a backward pass has
-// completed can go while it works on the others.
+// Buckets go one after the other, so those that a backward pass has completed
+// can go while it works on the others.
 #ifndef SOFTMOE_OPTIMIZED_GRADIENT_EXCHANGE_H_
 #define SOFTMOE_OPTIMIZED_GRADIENT_EXCHANGE_H_
 
@@ -33,8 +33,8 @@ class GradientExchange {
   // Keeps references.
   //
   //   buckets  of all gradients, as ParameterBuckets gives them
-  //   piece    elements of each shard that are exchanged at a time, >= 1: what
-  //            a rank receives takes memory for as many from each other
+  //   piece    elements of each shard to exchange at a time, >= 1; a rank needs
+  //            memory to receive as many from each other rank
   GradientExchange(std::vector<Bucket> buckets, int64_t piece, CarrierKind kind,
                    Communicator& communicator, Queue& queue);
 
@@ -43,11 +43,11 @@ class GradientExchange {
   // The carrier, for other arrays as well.
   Carrier& carrier() const { return *carrier_; }
 
-  // All ranks call it alike. Enqueues that this rank's shards of `gradient` are
-  // overwritten with their sums over ranks, for the buckets that a backward
-  // pass has completed when it has come down to `parameter`; the other ranks'
-  // shards mean nothing any more. The queue must not touch these buckets until
-  // Finish, which does the others; after it the queue has the sums.
+  // All ranks must call these alike. SumDownTo enqueues the sums over ranks of
+  // the buckets that a backward pass has completed when it has come down to
+  // `parameter`. They overwrite this rank's shards of `gradient`; the other
+  // ranks' shards become meaningless. The queue must not touch these buckets
+  // until Finish, which sums the others; after it the queue has the sums.
   //
   //   gradient  of all parameters, on the queue: this rank's sum over its own
   //             groups

@@ -51,8 +51,8 @@ std::vector<Bucket> CutAt(int64_t block, int64_t size, int ranks) {
   return {{shards(cut, size), cut}, {shards(0, cut), 0}};
 }
 
-// The sums that `ranks` ranks make of the gradients of `groups` groups: their
-// shards, put where they belong.
+// The sums that `ranks` ranks compute from the gradients of `groups` groups,
+// with every shard in its place.
 Floats SumOfRanks(int64_t size, int64_t groups, int ranks, int64_t block = 2,
                   int64_t piece = kWhole) {
   Floats whole(static_cast<size_t>(size), NAN);
@@ -62,7 +62,7 @@ Floats SumOfRanks(int64_t size, int64_t groups, int ranks, int64_t block = 2,
                               CarrierKind::kHost, communicator, pool);
     const std::vector<PackedPiece> own =
         PiecesOfRank(exchange.buckets(), communicator.rank());
-    // Twice, since buffers are used again.
+    // Twice, since buffers are reused.
     for (int round = 0; round < 2; ++round) {
       Floats gradient =
           TreeSum(size, GroupsOfRank(groups, ranks, communicator.rank()), pool);

@@ -25,7 +25,7 @@
 
 namespace softmoe::optimized {
 
-// Overwrites `values`: tensor `tensor_index` of the layout.
+// Overwrites `values` with the initial tensor `tensor_index` of the layout.
 void InitializeTensor(const Config& config, const ParameterLayout& layout,
                       size_t tensor_index, uint64_t seed,
                       std::span<float> values, ThreadPool& pool);

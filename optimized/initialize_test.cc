@@ -27,8 +27,7 @@ std::vector<float> Initial(const Config& config, uint64_t seed, int threads) {
   return model->ReadParameters();
 }
 
-// The key changes the router's weights, and nothing when it repeats the
-// model's.
+// The key changes the router's weights, and nothing if it equals the model's.
 TEST(InitializeParameters, RouterFollowsTheModelUnlessItHasItsOwn) {
   Config config = TwoLayers();
   config.router.init_std = 0;
@@ -45,9 +44,9 @@ TEST(InitializeParameters, RouterFollowsTheModelUnlessItHasItsOwn) {
   }
 }
 
-// ParametersAreTheSame (property_tests/optimizer_oracle_test.cc) has the values
-// of tensors of one block. An element's draw is that of its place in the
-// tensor, in whatever block and by whatever thread.
+// ParametersAreTheSame (property_tests/optimizer_oracle_test.cc) checks values
+// of tensors of one block. An element's draw depends only on its place in the
+// tensor, whichever block it is in and whichever thread draws it.
 TEST(InitializeParameters, BlocksChangeNothing) {
   Config config = TwoLayers();
   config.model.vocab_size = 2000;

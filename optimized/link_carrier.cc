@@ -82,7 +82,7 @@ class LinkCarrier : public Carrier {
   const int rank_;
   int64_t row_ = 0;     // size of a row of rows_
   Buffer<float> rows_;  // [other ranks, own shard]
-  // It ends first, since it may still use the memory.
+  // Declared last, so that it ends first: it may still use the memory.
   std::unique_ptr<kernels::RankLink> link_;
 };
 

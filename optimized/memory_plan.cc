@@ -177,7 +177,7 @@ int64_t MemoryPlan::bytes(const std::string& part) const {
 
 std::string MemoryPlan::Text() const {
   constexpr size_t kNamed = 3;  // arrays
-  // The arrays of each part, those of one name together, in their order.
+  // The arrays of each part in their order, those of one name added up.
   std::vector<std::pair<std::string, std::vector<PlannedArray>>> parts;
   for (const PlannedArray& array : arrays_) {
     auto part = std::ranges::find(
@@ -209,7 +209,7 @@ std::string MemoryPlan::Text() const {
     }
     text << (named.size() > kNamed ? ", ...\n" : "\n");
   }
-  add_line("together", bytes());
+  add_line("total", bytes());
   text << "\n";
   return text.str();
 }
@@ -368,7 +368,7 @@ MemoryPlan PlanUpdates(const Config& config, int ranks) {
     plan.Add("scratch", "sum_of_squares", 8);
   };
   add_norm(total);
-  if (ranks > 1) add_norm(shard);  // the optimizer of the own shards
+  if (ranks > 1) add_norm(shard);  // the optimizer of this rank's shards
   return plan;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // memory_plan.h - what a model and its updates keep in memory: which arrays, of
-// what size. The plan is a value that can be shown before anything is
-// allocated, and from which a pass is then given its memory (workspace.h).
+// what size. The plan is a value: it can be shown before anything is allocated,
+// and a pass gets its memory according to it (workspace.h).
 //
 // Shapes use N = tokens of the group at hand (at most the N that was planned
 // for), d = d_model, f = d_ffn, E = num_experts, H = num_heads, A = the layer's
@@ -21,9 +21,9 @@
 
 namespace softmoe::optimized {
 
-// Where a backend's arrays live. The host's pages take memory when they are
-// written to, so its arrays are sized for the worst routing of all steps; a
-// device's are sized for the caps of the step at hand.
+// Where a backend's arrays live. The host's pages take memory only when written
+// to, so its arrays are sized for the worst routing of all steps; a device's
+// are sized for the caps of the step at hand.
 enum class MemoryKind { kHost, kDevice };
 
 struct PlannedArray {
@@ -34,7 +34,7 @@ struct PlannedArray {
 
 class MemoryPlan {
  public:
-  // Every array begins at a multiple of this, which is what a device gives out.
+  // Every array begins at a multiple of this, as a device's allocations do.
   static constexpr int64_t kAlignment = 512;
 
   // Errors   InternalError if `bytes` is negative.
@@ -67,10 +67,10 @@ struct PassSizes {
 };
 
 // N*A, rounded up so that the next layer's arrays are aligned like any other:
-// the bits of a product may depend on that.
+// the bits of a product may depend on alignment.
 int64_t SharePairs(int64_t num_tokens, int64_t max_active);
 
-// Sizes of passes with these caps; with any caps that the budget may give.
+// Sizes of passes with these caps, and with any caps that the budget may give.
 PassSizes SizesOf(std::span<const LayerAllocation> allocations,
                   int64_t num_tokens);
 PassSizes LargestSizes(const Config& config, int64_t num_tokens);
@@ -93,8 +93,8 @@ class ArraySource {
                           int64_t bytes) = 0;
 };
 
-// What one layer keeps from its forward to its backward pass, except for what
-// is recomputed, which all layers share. Activation is float, or Bf16 where
+// Arrays that one layer keeps from its forward to its backward pass; those that
+// are recomputed are shared by all layers. Activation is float, or Bf16 where
 // training.precision is bf16 (DESIGN.md, "Types on a device").
 template <typename Activation>
 struct LayerActivationsOf {
@@ -130,8 +130,8 @@ struct PassArraysOf {
   std::span<int32_t> inputs, targets;    // [N], GPU only
   std::span<double> budget_shares;       // [num_layers], GPU only
 
-  // The shares of all layers, one after the other, in the arrays for (token,
-  // expert) pairs.
+  // Arrays over (token, expert) pairs: the shares of all layers, one after the
+  // other.
   std::span<int32_t> selected, token_rows, row_token;  // [pairs]
   std::span<float> gates, row_gate;                    // [pairs]
   std::span<Activation> gate_up;  // [pairs, 2*f]; recomputed: [rows, 2*f]
@@ -160,7 +160,7 @@ struct PassArraysOf {
   std::span<Activation> d_logits;         // like logits; bf16 only
 };
 
-// Takes all of them, always in the same order. For float and Bf16.
+// Takes all arrays, always in the same order. Instantiated for float and Bf16.
 template <typename Activation>
 PassArraysOf<Activation> TakePassArrays(const Config& config,
                                         const PassSizes& sizes,
@@ -171,17 +171,17 @@ PassArraysOf<Activation> TakePassArrays(const Config& config,
 MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind);
 
-// What a model, and its updates, take besides, whatever the caps, on each of
-// `ranks` ranks, among which the balance groups divide. Shards are the largest
-// of a rank. What NCCL keeps for itself is not counted.
+// Plans what a model, and its updates, take besides, whatever the caps, on each
+// of `ranks` ranks, which must divide the balance groups. Shards are those of
+// the rank that has most. What NCCL keeps for itself is not counted.
 MemoryPlan PlanModel(const Config& config, int ranks = 1);
 MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
 
-// Elements of a shard that ranks exchange at a time, at most
+// The most elements of a shard that ranks exchange at a time
 // (gradient_exchange.h): 64 MiB from each rank, and no more than its shard of
-// one bucket. At 50 GB/s, the slowest of the links that plans assume, 64 MiB
-// take 1.3 ms; of the paper's model on 20 ranks, what a rank takes in at a time
-// is 0.56 GiB, where whole shards would be 6 GiB.
+// one bucket. At 50 GB/s, the slowest link that plans assume, 64 MiB take
+// 1.3 ms. With the paper's model on 20 ranks, a rank receives 0.56 GiB at a
+// time; whole shards would be 6 GiB.
 inline constexpr int64_t kExchangePiece = (int64_t{64} << 20) / sizeof(float);
 
 // How many of `total` parameters are sent to a device at a time to be cast,
@@ -205,12 +205,12 @@ MemoryPlan PlanStep(const Config& config,
                     int64_t group_sequences, Recompute recompute,
                     int64_t product_workspaces, int ranks = 1);
 
-// Bytes that products take on a device: the workspaces of a queue, to which
-// gpu_device.cc holds this number.
+// Bytes that products take on a device: the workspaces of a queue;
+// gpu_device.cc asserts that they are equal.
 inline constexpr int64_t kProductWorkspaces = int64_t{160} << 20;
 
-// On a device: queries whose attention weights, and tokens whose logits, are
-// held at a time; on the host, 0.
+// How many queries' attention weights, and how many tokens' logits, a device
+// holds at a time; 0 on the host.
 int64_t QueryBlock(const Config& config, MemoryKind kind);
 int64_t HeadChunk(const Config& config, int64_t num_tokens, MemoryKind kind);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a device takes what was planned: see simulated_model_test.cc.
+// simulated_model_test.cc tests whether a device takes what was planned.
 #include "optimized/memory_plan.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(MemoryPlan, ShowsEachPartWithItsLargestArrays) {
             "  scratch            6.0 KiB  qkv 4.0 KiB, small 1.0 KiB, b 512 B,"
             " ...\n"
             "  moments              512 B  first 512 B\n"
-            "  together           6.5 KiB\n");
+            "  total              6.5 KiB\n");
 }
 
 // By hand: 6.5 GB for each array as large as the parameters; gate and up of a
@@ -93,7 +93,7 @@ TEST(MemoryPlan, OfThePapersWholeStep) {
 }
 
 // By hand: bf16 halves what products and norms read and write, adds a copy of
-// the parameters and, in fp32, what the router reads; all else stays.
+// the parameters and, in fp32, what the router reads; everything else stays.
 TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
   Config config = PaperConfig();
   const MemoryPlan fp32 = Plan(config, Recompute::kNone);
@@ -140,8 +140,8 @@ TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
 }
 
 // By hand: an eighth of the blocks of 4096 of each bucket (parameter_shards.h),
-// and what the last rank has of those that do not divide; the embedding, 21
-// norms, 10 routers and 10 budget logits; 2^15 on their way.
+// plus what the last rank has of those that do not divide; the embedding, 21
+// norms, 10 routers and 10 budget logits; 2^15 staged parameters.
 TEST(MemoryPlan, OfARankInBf16HasAShardOfTheParameters) {
   Config config = PaperConfig();
   const int64_t parameters = 1'631'409'290;
@@ -203,7 +203,7 @@ TEST(PassSizes, TheLargestHoldAll) {
   }
 }
 
-// Notes how many bytes the array of a name has.
+// Notes how many bytes each array has, by its name.
 class Notes : public ArraySource {
  public:
   int64_t bytes(const std::string& name) const { return bytes_.at(name); }
@@ -216,7 +216,7 @@ class Notes : public ArraySource {
   std::map<std::string, int64_t> bytes_;
 };
 
-// Exactly, since what arrays are rounded up by would hide a missing element.
+// Compares exactly, since rounding sizes up would hide a missing element.
 TEST(PassArrays, HaveTheScratchThatKernelsAskFor) {
   const Config config = PaperConfig();
   const ModelConfig& m = config.model;

@@ -30,9 +30,9 @@ class Model {
   virtual const Config& config() const = 0;
   virtual const ParameterLayout& layout() const = 0;
 
-  // Copies of the parameters, in the order of layout(): all of them, and those
-  // from `first` on. The originals live where the model computes. With a
-  // communicator, all ranks call these, with the same values.
+  // Read a copy of all parameters, and write those from `first` on, in the
+  // order of layout(). The originals live where the model computes. With a
+  // communicator, all ranks must call these, with the same values.
   virtual std::vector<float> ReadParameters() const = 0;
   virtual void WriteParameters(std::span<const float> values,
                                int64_t first) = 0;
@@ -41,9 +41,9 @@ class Model {
   virtual std::vector<LayerAllocation> Allocations(
       const RoutingState& routing) const = 0;
 
-  // Takes the memory that a pass with the current parameters needs, or else the
-  // next pass does. The results of the last one are lost.
-  // Errors   EnvironmentError if there is too little; parameters can be read.
+  // Takes the memory that a pass with the current parameters needs; otherwise
+  // the next pass does. The results of the last one are lost.
+  // Errors   EnvironmentError if there is too little; parameters stay readable.
   virtual void Reserve() = 0;
 
   // Loss and statistics only.
@@ -71,8 +71,8 @@ class Model {
   // the next one.
   virtual std::span<const float> LastTokenLosses() = 0;
 
-  // For each token of the last Forward, whether its target is the most likely
-  // one, of equals the first: 1 or 0 [num_tokens]; valid until the next pass.
+  // For each token of the last Forward, 1 if its target is the most likely
+  // token, the first of equals, else 0 [num_tokens]; valid until the next pass.
   virtual std::span<const int32_t> LastTokensGreedy() = 0;
 
   // The routing of `layer` in the last pass; valid until the next one.
@@ -83,8 +83,8 @@ class Model {
 
   // Keeps a reference to this model. The moments start at zero.
   virtual std::unique_ptr<Updater> MakeUpdater() = 0;
-  // Does the same on several ranks, each with a model of its own that was made
-  // with `communicator`; they hold the same parameters. All ranks call every
+  // Does the same for several ranks, each with its own model made with
+  // `communicator`; all hold the same parameters. All ranks must call every
   // function (ranked_updater.h). Also keeps a reference to `communicator`.
   //
   //   carrier  the same on all ranks; NCCL is for models on devices, where each
@@ -95,11 +95,11 @@ class Model {
                                                CarrierKind carrier) = 0;
 };
 
-// A model that keeps references to `pool`, `device`, on which it computes, and
-// `communicator`. It has memory for a group of `group_sequences` sequences; a
-// smaller group is fine. `recompute` changes no bit.
+// Returns a model that computes on `device`, and keeps references to it, `pool`
+// and `communicator`. It has memory for a group of `group_sequences` sequences;
+// a smaller group is fine. `recompute` changes no bit.
 //
-//   communicator  of the ranks that will train it; nullptr if they are not
+//   communicator  of the ranks that will train it; nullptr if there are not
 //                 several
 // Errors   as Device::MakeModel.
 inline std::unique_ptr<Model> MakeModel(const Config& config,

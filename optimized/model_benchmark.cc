@@ -54,7 +54,7 @@ struct Row {
   const char* name;
   RouterKind kind;
   double mean_active_experts;
-  // For a soft router as it was drawn: the cutoff is chosen so that exactly
+  // For a soft router at initialization: the cutoff is chosen so that exactly
   // that many experts are active.
   bool exact = false;
 };
@@ -62,7 +62,7 @@ constexpr Row kRows[] = {{"sparse1", RouterKind::kSparse, 1},
                          {"sparse2", RouterKind::kSparse, 2},
                          {"soft_fixed2", RouterKind::kSoftFixed, 2},
                          {"soft_learned2", RouterKind::kSoftLearned, 2}};
-// At the mini size besides: throughput by active experts, hypothesis H2.
+// More rows at the mini size: throughput by active experts, hypothesis H2.
 constexpr Row kMiniRows[] = {{"soft_ae1", RouterKind::kSoftFixed, 1, true},
                              {"soft_ae1.5", RouterKind::kSoftFixed, 1.5, true},
                              {"soft_ae2", RouterKind::kSoftFixed, 2, true},
@@ -118,7 +118,7 @@ class Trainee {
     if (row.exact) ChooseTau(row.mean_active_experts);
   }
 
-  // One step. On a device the update is still to be done when it returns: the
+  // Does one step. On a device the update is still pending when it returns: the
   // next step waits for it.
   UpdateGradient Step() {
     UpdateGradient gradient = updater_->ComputeGradient(
@@ -194,9 +194,9 @@ void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
   state.SetLabel(size.Label());
 }
 
-// Times steps of two ranks alternating with those of a process of two threads,
-// both on the grid's balance groups: so whatever else slows the machine slows
-// both. Ranks are threads here, each with one thread of its own.
+// Times steps of two ranks, alternating with those of a process of two threads,
+// both on the grid's balance groups, so that whatever else slows the machine
+// slows both. The ranks are threads here, each with one thread of its own.
 constexpr int kRanks = 2;
 
 // Times of rank 0, which drives the benchmark.
@@ -339,7 +339,8 @@ void PrintProfile(const std::string& name) {
       return;
     }
   }
-  throw ConfigError(fmt::format("--profile={}: known are{}", name, known));
+  throw ConfigError(
+      fmt::format("--profile={}: unknown name; choose one of{}", name, known));
 }
 
 void AddBenchmarks() {

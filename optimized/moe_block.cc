@@ -26,7 +26,7 @@ RandomKey NoiseKey(const Pass& pass, int64_t layer) {
           .layer = static_cast<uint32_t>(layer)};
 }
 
-// Multiplies the router's input, or the gradient by it, with the jitter.
+// Multiplies the router's input, or the gradient by it, by the jitter.
 template <typename X, typename Y>
 kernels::InputJitterArgsOf<X, Y> Jitter(const Pass& pass, int64_t layer,
                                         const X* x, Y* y) {
@@ -209,8 +209,8 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const LayerActivations& acts = pass.work.layers[layer];
   const Workspace& work = pass.work;
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
-  // Where RouterInput has left its input. The input's gradient goes to
-  // d_normed, by way of its own array if it needs a cast or jitter.
+  // The input is where RouterInput left it. Its gradient goes to d_normed, by
+  // way of an array of its own if it needs a cast or jitter.
   float* apart = work.d_router_input.data();
   const float* input = acts.router_input.data();
   float* d_input = apart;

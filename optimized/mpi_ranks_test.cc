@@ -65,13 +65,13 @@ TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
       << result.output;
 }
 
-// The first one that has waited for too long ends all, the silent one too.
+// The first rank that has waited too long ends all, the silent one included.
 TEST_P(MpiRanks, EndWithTheNameOfOneThatIsSilentInAStep) {
   const ProgramResult result = Run("silence");
   EXPECT_TRUE(EndedWith(result, 5));
   EXPECT_GE(Count(result.output,
                   "mpi_ranks: error: step 7: waits at a barrier: nothing from "
-                  "rank 1 within 1 s; see what it says"),
+                  "rank 1 within 1 s; look at its output"),
             1)
       << result.output;
 }

@@ -10,8 +10,8 @@ inline namespace backend_cuda {
 std::unique_ptr<Device> MakeGpuDevice(int /*rank*/) {
   throw EnvironmentError(
       "this program was built without a CUDA toolkit; install one of version "
-      "12.0 or later in /usr/local/cuda, or say with CUDA_HOME where it is, "
-      "and build again");
+      "12.0 or later in /usr/local/cuda, or set CUDA_HOME to its folder, and "
+      "build again");
 }
 
 }  // namespace backend_cuda

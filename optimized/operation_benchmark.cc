@@ -2,8 +2,8 @@
 //
 // operation_benchmark.cc - each operation on a device, at the paper's shapes;
 // the products of a step with each of several algorithms; the most that the
-// device can do. Compiled for both backends of a device: fp32 has also what is
-// fp32 whatever activations are.
+// device can do. Compiled for both backends of a device; that of fp32 also has
+// the operations that are in fp32 whatever activations are.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ kernels::RoutePlan EvenPlan(Bench& bench, const Shapes& shapes) {
           .token_rows = routing.token_rows};
 }
 
-// Row by row.
+// Operations that work row by row.
 void AddRowOperations(const Shapes& shapes) {
   const auto& model = shapes.model;
   const int64_t n = shapes.tokens(), d = model.d_model,
@@ -127,7 +127,7 @@ void AddRowOperations(const Shapes& shapes) {
       [](const auto& args, Queue& queue) { ops::Add(args, queue); });
 }
 
-// Made of products.
+// Operations made of products.
 void AddProductOperations(const Shapes& shapes) {
   const auto& model = shapes.model;
   const int64_t n = shapes.tokens(), d = model.d_model, f = model.d_ffn,
@@ -321,7 +321,7 @@ void AddParameters(const Shapes& shapes) {
                kernels::SumOfSquaresArgs{.size = size}, ops::SumOfSquares);
 }
 
-// Between the types of a backend that has two.
+// Casts between the types of a backend that has two.
 void AddCasts(const Shapes& shapes) {
   const int64_t size = shapes.parameters;
   const std::string shape = fmt::format("{}", size);
@@ -338,7 +338,7 @@ void AddCasts(const Shapes& shapes) {
 
 enum Transposed { kNone, kA, kB };
 
-// [m, k] [k, n]. Weight gradients are not accumulated.
+// A product of [m, k] and [k, n]. Weight gradients are not accumulated.
 struct Product {
   std::string name;
   int64_t m, n, k;
@@ -346,8 +346,8 @@ struct Product {
   bool is_float = false;  // the result, whatever the operands are
 };
 
-// The products of the model's step, with the model's types: the heuristic gives
-// other algorithms for other ones.
+// The products of the model's step, with the model's types: for other types the
+// heuristic gives other algorithms.
 std::vector<Product> ProductsOfAStep(const Shapes& shapes) {
   const int64_t tokens = shapes.tokens(), d = shapes.model.d_model;
   const int64_t f = shapes.model.d_ffn, vocab = shapes.model.vocab_size;

@@ -8,8 +8,8 @@
 //              + weight_decay * p)
 // with t = completed updates + 1, and no weight decay on 1-D tensors. All
 // constants are rounded to float, beta before 1 - beta is taken, but powers and
-// corrections are those of the beta in double: kBeta (config_fields.h) says how
-// far that can be off.
+// corrections use beta in double: kBeta (config_fields.h) says how far off that
+// can be.
 #ifndef SOFTMOE_OPTIMIZED_OPTIMIZER_H_
 #define SOFTMOE_OPTIMIZED_OPTIMIZER_H_
 
@@ -36,8 +36,8 @@ inline constexpr double kLargestNorm = 1e19;
 // The norm of a gradient, before clipping.
 //
 //   clip_norm  training.clip_norm: 0 does not clip
-// Errors   DivergedError if it is not finite, or above kLargestNorm when it has
-//          been clipped.
+// Errors   DivergedError if it is not finite, or above kLargestNorm after
+//          clipping.
 double NormOf(double sum_of_squares, double clip_norm);
 
 class Optimizer {
@@ -61,15 +61,15 @@ class Optimizer {
   //
   //   learning_rate      >= 0
   //   completed_updates  >= 0; the first update has 0
-  //   norm               that of the whole gradient, by NormOf
-  //   gradient           [n], of at most layout.total - first
+  //   norm               of the whole gradient, from NormOf
+  //   gradient           [n], n <= layout.total - first
   //   parameters         [n]
   void Update(double learning_rate, int64_t completed_updates, double norm,
               std::span<const float> gradient, std::span<float> parameters,
               int64_t first = 0);
 
   // Updates the host's copy of the tensor at `offset`, and of its moments, to
-  // the same bits. All arrays have the tensor's size and are the host's.
+  // the same bits. All arrays are in host memory and have the tensor's size.
   struct HostTensor {
     std::span<const float> gradient;
     std::span<float> parameters, first_moment, second_moment;
@@ -102,7 +102,7 @@ class Optimizer {
   Buffer<double> sum_of_squares_;  // [1]
   Buffer<double> scratch_;
   FetchedArray<double> fetched_sum_of_squares_;
-  ThreadPool host_{1};  // where the host computes
+  ThreadPool host_{1};  // for UpdateOnHost
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -74,7 +74,7 @@ TEST_F(OptimizerTest, RefusesANormWhoseSquareTheSecondMomentCannotHold) {
   EXPECT_EQ(error(1e30f, 1), kNoError);
 }
 
-// Below that, whatever the betas.
+// A gradient with the largest norm, whatever the betas.
 TEST_F(OptimizerTest, MovesParametersByTheLargestGradient) {
   config_.training.clip_norm = 0;
   config_.training.weight_decay = 0;

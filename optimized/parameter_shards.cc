@@ -10,7 +10,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// How much of their operands' addresses products look at: 256 bytes
+// Products look at their operands' addresses modulo 256 bytes
 // (kernels/cuda/queue.cu).
 constexpr int64_t kAligned = 256 / static_cast<int64_t>(sizeof(float));
 

@@ -16,7 +16,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// d_model 4, so that sizes by hand are short; offsets, beside them.
+// d_model 4, so that the sizes and offsets below are short to compute by hand.
 Config SmallConfig() {
   Config config;
   config.model = {.num_layers = 2,
@@ -103,7 +103,7 @@ TEST(Fp32Tensors, AreCutWhereShardsAre) {
   EXPECT_EQ(
       tensors.PackedShards({{0, 38}, {38, 113}, {113, 113}, {113, kTotal}}),
       (Shards{{0, 38}, {38, 49}, {49, 49}, {49, 230}}));
-  // The second has those of layer 0; the gap for alignment comes before.
+  // The second has those of layer 0, after the gap for alignment.
   EXPECT_EQ(tensors.PackedShards({{0, 40}, {40, 304}, {304, kTotal}}),
             (Shards{{0, 40}, {40, 60}, {60, 230}}));
 }

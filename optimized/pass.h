@@ -37,7 +37,7 @@ struct Pass {
   int64_t sequence_length;  // of the batch
   int64_t num_tokens;       // num_sequences * sequence_length
   int64_t first_token;      // global index of the first token
-  int64_t report;           // which of work.report is this pass's
+  int64_t report;           // this pass's index in work.report
 };
 
 // The work of `count` products of an [m, k] and a [k, n] matrix.
@@ -79,7 +79,7 @@ void Multiply(const Pass& pass, const Operand* a, const Operand* b, Result* c,
   ops::Gemm(DenseProduct(a, b, c, shape), pass.queue);
 }
 
-// y = RMSNorm(x), for the backward pass with `rstd`.
+// y = RMSNorm(x); the backward pass needs `rstd`.
 //
 //   weight   [d_model]
 //   x, y     [num_tokens, d_model]
@@ -99,8 +99,8 @@ inline void NormForward(const Pass& pass, const float* weight,
                       pass.queue);
 }
 
-// From the gradient by y, work.d_normed: adds that by x to work.d_residual, and
-// overwrites `d_weight` [d_model].
+// Given the gradient with respect to y in work.d_normed, adds that with respect
+// to x to work.d_residual and overwrites `d_weight` [d_model].
 inline void NormBackward(const Pass& pass, const float* weight,
                          std::span<const Activation> x,
                          std::span<const float> rstd, float* d_weight) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pass_report.h - what passes count and add up on the way, where their
-// operations write it; read once, when all of them are done.
+// pass_report.h - the counts and sums of passes: operations write them on the
+// way, and they are read once, when all passes are done.
 #ifndef SOFTMOE_OPTIMIZED_PASS_REPORT_H_
 #define SOFTMOE_OPTIMIZED_PASS_REPORT_H_
 
@@ -46,8 +46,8 @@ class PassReport {
   // For all layers, [num_layers].
   double* d_mean_active(int64_t pass) const;
 
-  // Enqueues fetching the reports of the first `num_passes` to the host. The
-  // functions below read them, once the host has waited.
+  // Enqueues fetching the first `num_passes` reports to the host. The functions
+  // below read them, once the host has waited.
   void StartFetch(Queue& queue, int64_t num_passes);
 
   HostLayerReport FetchedLayer(int64_t pass, int64_t layer) const;
@@ -61,8 +61,8 @@ class PassReport {
   int64_t num_layers_, num_experts_;
   int64_t pass_counts_, pass_sums_;
   int64_t num_passes_;
-  // By pass and layer, in the order of LayerReport; then, by pass, what its
-  // layers share.
+  // By pass: each layer, in the order of LayerReport; then what the layers
+  // share.
   Buffer<int64_t> counts_;
   Buffer<double> sums_;
   FetchedArray<int64_t> host_counts_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// product.h - a dense product by its shape, of arrays whose rows follow one
-// another.
+// product.h - a dense product, given by its shape, of arrays without gaps
+// between rows.
 #ifndef SOFTMOE_OPTIMIZED_PRODUCT_H_
 #define SOFTMOE_OPTIMIZED_PRODUCT_H_
 

@@ -20,7 +20,7 @@ int64_t GroupsPerRank(int64_t groups, int64_t ranks) {
   }
   throw ConfigError(std::to_string(groups) +
                     " balance groups in a step (global_batch_sequences / "
-                    "balance_group_sequences) do not divide among " +
+                    "balance_group_sequences) cannot be divided evenly among " +
                     std::to_string(ranks) + " ranks; start " + possible +
                     (groups > 1 ? " ranks" : " rank"));
 }
@@ -39,8 +39,8 @@ GroupRange GroupsOfRank(int64_t groups, int64_t ranks, int64_t rank) {
 
 bool RanksAreSubtrees(int64_t groups, int64_t ranks) {
   // A node of n ranks with m groups each is halved at group floor(n m / 2).
-  // That is between two ranks for every even n; for an odd n > 1, such as the
-  // ranks lead to unless they are a power of two, only if m = 1.
+  // That is between two ranks for every even n; for an odd n > 1 only if m = 1.
+  // Halving meets an odd n > 1 unless the number of ranks is a power of two.
   return GroupsPerRank(groups, ranks) == 1 ||
          std::has_single_bit(static_cast<uint64_t>(ranks));
 }

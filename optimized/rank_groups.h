@@ -22,7 +22,7 @@ struct GroupRange {
   friend bool operator==(const GroupRange&, const GroupRange&) = default;
 };
 
-// The groups of one rank: as many as any other has, in the order of the ranks.
+// The groups of one rank: as many as any other has, in the order of ranks.
 //
 //   groups, ranks  >= 1
 //   rank           in [0, ranks)

@@ -102,14 +102,14 @@ void RankedUpdater::WithOthers(const Work& work) {
     work();
   } catch (...) {
     exchange_.carrier().Abandon();
-    // Memory that is being read will be used again.
+    // Memory that is still being read will be reused.
     WaitFor(model_.queue());
     throw;
   }
 }
 
-// If a number spoils the gradient, its rank ends, and with it all others,
-// before they have a norm: nothing is updated.
+// If a number that is not finite spoils the gradient, its rank ends, and all
+// others with it, before they have a norm: nothing is updated.
 UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
                                               const GroupBatch& batch) {
   UpdateGradient result;
@@ -171,7 +171,7 @@ void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
                           parameters.Masters(own), own_[b].packed);
         parameters.CopyMasters(own);
       }
-      // Send these while the next ones are updated, and still in caches.
+      // Send these, still in caches, while the next ones are updated.
       carrier.Gather(exchange_.buckets()[b].shards, parameters.weights());
       if (parameters.shared()) {
         carrier.Gather(parameters.packed_shards(b), parameters.packed());

@@ -3,12 +3,12 @@
 // ranked_updater.h - updates of a model that several ranks train (SPEC.md 4):
 //
 //   own balance groups -> this rank's part of the gradient, along the tree
-//   -> sum over ranks, shards for each -> norm -> AdamW on the own shards
-//   -> what passes read of the parameters gathered: the parameters; in bf16
-//   copies of them (backend_parameters.h)
+//   -> sum over ranks, for the own shards -> norm -> AdamW on the own shards
+//   -> gather of what passes read: the parameters; in bf16 copies of them
+//   (backend_parameters.h)
 //
-// A rank that has one group, and carries while it computes, sends the gradients
-// of each layer as soon as its backward pass has them.
+// A rank that has one group, and whose carrier runs beside the queue, sends the
+// gradients of each layer as soon as its backward pass has them.
 //
 // So each rank holds the moments of its shards only, and in bf16 also the fp32
 // parameters of its shards only (ZeRO-1: parameter_shards.h). Where ranks are
@@ -37,9 +37,9 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// Updater (updater.h) says what the functions mean. All ranks call each of
-// them: those that read an array gather its shards; a rank keeps its own shards
-// of what is written to the moments.
+// Updater (updater.h) documents the functions. All ranks must call each of
+// them: those that read an array gather its shards; of the moments that are
+// written, a rank keeps its own shards.
 class RankedUpdater : public Updater {
  public:
   // Keeps references. The moments start at zero.
@@ -75,14 +75,14 @@ class RankedUpdater : public Updater {
                                         const GroupBatch& batch);
   // The norm of the whole gradient, on every rank.
   double GradientNorm();
-  // Does `work`, during which the queue may wait for other ranks. However it
-  // ends, the queue does not wait for them afterwards.
+  // Runs `work`, during which the queue may wait for other ranks; however
+  // `work` ends, the queue does not wait for them afterwards.
   template <typename Work>
   void WithOthers(const Work& work);
-  // Completes, on all ranks, the sums of blocks, of which each has its own.
+  // Completes `sums` on all ranks, each of which has those of its own blocks.
   void GatherBlockSums(std::span<double> sums);
-  // Gathers an array of which each rank has its shards, at at(piece), where the
-  // model computes: through the communicator.
+  // Gathers, through the communicator, an array of which each rank has its
+  // shards, where the model computes, at at(piece).
   template <typename At>
   std::vector<float> Gathered(const At& at) const;
 
@@ -92,9 +92,9 @@ class RankedUpdater : public Updater {
   GroupRange own_groups_;
   GradientTree tree_;             // over this rank's groups
   Buffer<float> gradient_;        // [layout.total]: their sum; then, in the own
-                                  // shards, that over ranks
+                                  // shards, the sum over ranks
   GradientExchange exchange_;     // over ranks
-  std::vector<PackedPiece> own_;  // of each bucket, as in the moments
+  std::vector<PackedPiece> own_;  // one per bucket, as in the moments
   RankedBlocks blocks_;           // of the norm
   Buffer<double> block_sums_;     // of all ranks
   Buffer<double> sum_of_squares_;  // [1]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A test that links this uses the simulated device (kernels/simt/device) as
-// CUDA's: `device = "cuda"` takes it, and the identity says "simulated".
+// A test that links this file gets the simulated device (kernels/simt/device)
+// for `device = "cuda"`; its identity says "simulated".
 //
-// SOFTMOE_SIMULATED_DEVICE tells a program that a test starts what there is and
-// what fails: "memory=65536 driver=12040 cudaStreamCreateWithFlags=100" is a
-// device of 64 KiB with a driver for CUDA 12.4, and the first such call returns
-// that error.
+// The environment variable SOFTMOE_SIMULATED_DEVICE tells a program started by
+// a test what there is and what fails: "memory=65536 driver=12040
+// cudaStreamCreateWithFlags=100" is a device of 64 KiB with a driver for CUDA
+// 12.4, whose first cudaStreamCreateWithFlags returns error 100.
 #include <cstdint>
 #include <cstdlib>
 #include <list>
@@ -20,9 +20,9 @@
 namespace softmoe::optimized {
 namespace {
 
-// Whether a test has told this program anything. Words that are not as above
-// would leave that test a healthy device: throws. (A call that does not exist,
-// such as cudaMemcpyAsnc, is not noticed.)
+// Reads the variable; returns whether it is set. Throws if its words are not as
+// above, which would leave the test a healthy device. (A call that does not
+// exist, such as cudaMemcpyAsnc, is not noticed.)
 bool ReadEnvironment() {
   const char* const told = std::getenv("SOFTMOE_SIMULATED_DEVICE");
   if (told == nullptr) return false;

@@ -26,7 +26,7 @@ std::unique_ptr<Model> MakeBackendModel(const Config& config,
 
 }  // namespace backend_simulated
 
-// Does the same for a configuration of bf16.
+// Does the same for a configuration in bf16.
 inline namespace backend_simulated_bf16 {
 std::unique_ptr<Model> MakeBackendModel(const Config& config,
                                         int64_t group_sequences,

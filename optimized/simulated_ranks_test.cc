@@ -133,7 +133,7 @@ TEST_F(SimulatedRanks, TrainInBf16ToTheBitsOfOneProcess) {
   }
 }
 
-// The next pass reads them, too: a validation has no update after it.
+// A pass reads updated parameters even if no update follows: a validation.
 TEST_F(SimulatedRanks, ReadInBf16WhatOneProcessReads) {
   const Config config = DeviceConfig(4, Precision::kBf16);
   const UpdateText text(7, 4);
@@ -428,8 +428,8 @@ TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
                EnvironmentError);
 }
 
-// What each of two ranks says in the end, if both update a model and the `n`-th
-// call of `call` from then on fails.
+// What each of two ranks throws in the end, if both update a model and the
+// `n`-th call of `call` from then on fails.
 std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
                                          int n, int error) {
   const Config config = DeviceConfig(4);

@@ -108,7 +108,7 @@ State TrainOnTwoRanks(const Config& config, CarrierKind carrier) {
   return state;
 }
 
-// Counts the cases that had other bits.
+// Returns 0 if all cases have the same bits, else 1.
 int Main() {
   int wrong = 0;
   for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {

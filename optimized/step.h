@@ -22,8 +22,8 @@ struct Batch {
   std::span<const int32_t> inputs;   // [num_sequences, sequence_length]
   std::span<const int32_t> targets;  // [num_sequences, sequence_length]
   int64_t first_token = 0;  // global index of the first token: keys the noise
-  // The model's sequence length if 0; else a shorter one, so that more
-  // sequences fit: on a device a multiple of 8, and not for gradients.
+  // 0: the model's sequence length. Else a shorter one, so that more sequences
+  // fit; on a device a multiple of 8, and not for gradients.
   int64_t sequence_length = 0;
 };
 
@@ -77,14 +77,14 @@ struct UpdateGradient {
   double norm = 0;                // before clipping
 };
 
-// A number of the model is not finite: a property of configuration, text and
-// seed, as a failure of the device, the other NumericsError, is not.
+// A number of the model is not finite. That is a property of configuration,
+// text and seed, unlike the other NumericsError, a failure of the device.
 struct DivergedError : NumericsError {
   using NumericsError::NumericsError;
 };
 
-// What `work` returns. If it throws a NumericsError that is no DivergedError:
-// throws an EnvironmentError with `remedy`.
+// Returns what `work` returns. If it throws a NumericsError that is not a
+// DivergedError, throws an EnvironmentError with `remedy`.
 template <typename Work>
 auto WithDeviceErrors(const std::string& remedy, const Work& work) {
   try {
@@ -98,8 +98,8 @@ auto WithDeviceErrors(const std::string& remedy, const Work& work) {
   }
 }
 
-// Throws DivergedError: `what` with its place. The remedy depends on the
-// updates that came before, which the trainer knows.
+// Throws DivergedError; `what` says what went wrong, and where. The message
+// names no remedy: that depends on the updates so far, which the trainer knows.
 [[noreturn]] void ThrowDiverged(const std::string& what);
 
 }  // namespace softmoe::optimized

@@ -14,7 +14,7 @@ namespace {
 constexpr Recompute kRecomputes[] = {Recompute::kNone, Recompute::kExperts,
                                      Recompute::kLayer};
 
-// How errors and plans write a setting, and what else there is to do.
+// How errors and plans quote a setting, and what else they suggest.
 std::string Quoted(Recompute recompute) {
   return std::string("\"") + EnumName(recompute) + "\"";
 }
@@ -46,7 +46,7 @@ std::optional<Recompute> LeastForFirstStep(const Config& config,
       ":\n" + plan.Text() + remedy);
 }
 
-// Whether ranks have a device each, and so join over NCCL.
+//   nccl  whether ranks have a device each, and so join over NCCL
 int64_t Reserve(bool nccl) {
   return kReservedMemory + (nccl ? kReservedForNccl : 0);
 }
@@ -79,7 +79,7 @@ std::string StepMemoryText(const Config& config, Recompute recompute,
                                        PlannableMemory(kH100, ranks), ranks);
   return text + "; an H100 with 80 GB " +
          (least ? "holds the step with " + Quoted(*least)
-                : std::string("holds none of them: ") + kSmallerGroups) +
+                : std::string("cannot hold any of these: ") + kSmallerGroups) +
          "\n";
 }
 
@@ -88,7 +88,7 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
   ThrowTooLittle(
       plan, free_bytes, /*reserve=*/"",
       std::string("set runtime.recompute to \"experts\" or \"layer\", which "
-                  "takes time for memory and changes no result, or ") +
+                  "trades time for memory and changes no result, or ") +
           kSmallerGroups);
 }
 
@@ -111,15 +111,15 @@ void RequireStepMemory(const Config& config, Recompute recompute,
       plan, std::max<int64_t>(0, share),
       ReserveText(/*nccl=*/on_device == 1 && ranks > 1),
       (on_device > 1 ? std::to_string(on_device) +
-                           " ranks share the device, and that is the share of "
-                           "each: start fewer, or use more devices; or "
+                           " ranks share the device, and this is what each of "
+                           "them has: start fewer, or use more devices; or "
                      : std::string()) +
           (least ? "set runtime.recompute to " + Quoted(*least) +
                        ", which needs " +
                        FormatBytes(
                            PlanFirstStep(config, *least, kInTheQueue, ranks)
                                .bytes()) +
-                       ", takes time for memory and changes no result"
+                       ", trades time for memory and changes no result"
                  : std::string("no runtime.recompute makes it fit: ") +
                        kSmallerGroups));
 }

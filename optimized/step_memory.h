@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // step_memory.h - whether a device has the memory that a plan asks for
-// (memory_plan.h), and what the user is told: before the first step what it
-// takes, and where that is too much what would fit.
+// (memory_plan.h), and what the user is told: before the first step, what it
+// takes; if that is too much, what would fit.
 #ifndef SOFTMOE_OPTIMIZED_STEP_MEMORY_H_
 #define SOFTMOE_OPTIMIZED_STEP_MEMORY_H_
 
@@ -24,8 +24,8 @@ class MemoryPlan;
 std::string StepMemoryText(const Config& config, Recompute recompute,
                            int ranks = 1);
 
-// Throws EnvironmentError with the plan, and what takes less, if it needs more
-// than there is free.
+// Throws EnvironmentError, with the plan and what takes less, if the plan needs
+// more than `free_bytes`.
 void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 
 // Bytes of a device's free memory that no plan takes, since more is needed once
@@ -35,26 +35,26 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 inline constexpr int64_t kReservedMemory = 2'000'000'000;
 inline constexpr int64_t kReservedForNccl = 1'000'000'000;
 
-// What plans may take of `free_bytes` of a device.
+// Bytes that plans may take of a device's `free_bytes`.
 //
-//   ranks  that have a device each, and train together
+//   ranks  how many ranks have a device each, and train together
 int64_t PlannableMemory(int64_t free_bytes, int ranks);
 
-// Throws as RequireMemory if the first step needs more than PlannableMemory, on
-// a device that already has its queue: names the setting that recomputes least
-// and fits, if one does.
+// Throws as RequireMemory does if the first step needs more than
+// PlannableMemory, on a device that already has its queue; names the setting
+// that recomputes least and fits, if one does.
 //
-//   ranks       that train together
-//   on_device   that share this device: each needs its part
-//   new_queues  that ranks on this device have still to make: all but one where
-//               they are threads, none where they are processes, which had
-//               their own before the free memory was measured
+//   ranks       how many train together
+//   on_device   how many of them share this device, each needing its part
+//   new_queues  that ranks on this device must still make: all but one if they
+//               are threads, none if they are processes, which had their own
+//               before the free memory was measured
 void RequireStepMemory(const Config& config, Recompute recompute,
                        int64_t free_bytes, int ranks = 1, int on_device = 1,
                        int new_queues = 0);
 
-// The setting that recomputes least with which a device of `memory` bytes holds
-// PlanStep; nullopt if none does.
+// The setting that recomputes least among those with which a device of `memory`
+// bytes holds PlanStep; nullopt if there is none.
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory,

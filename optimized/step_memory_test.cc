@@ -52,10 +52,9 @@ TEST(StepMemoryText, ShowsPartsAndWhatAnH100Holds) {
       "; an H100 with 80 GB holds the step with \"experts\"\n"));
   config.training.balance_group_sequences = 240;
   config.training.micro_batch_sequences = 240;
-  EXPECT_TRUE(
-      Says(StepMemoryText(config, Recompute::kNone),
-           "; an H100 with 80 GB holds none of them: take smaller groups "
-           "(training.balance_group_sequences)\n"));
+  EXPECT_TRUE(Says(StepMemoryText(config, Recompute::kNone),
+                   "; an H100 with 80 GB cannot hold any of these: take "
+                   "smaller groups (training.balance_group_sequences)\n"));
 }
 
 // The message on a device with `bytes` for the step, besides what is reserved.
@@ -77,7 +76,7 @@ TEST(RequireStepMemory, NamesTheSettingThatFits) {
                    "of memory left after keeping 1.9 GiB for what a run loads "
                    "later (kernels, algorithms of products), and the next "
                    "allocation needs ",
-                   "moments", "together",
+                   "moments", "total",
                    "set runtime.recompute to \"experts\", which needs "));
   EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kExperts) - 1),
                    "set runtime.recompute to \"layer\", which needs "));
@@ -90,8 +89,8 @@ TEST(PlannableMemory, LeavesRoomForWhatIsLoadedLater) {
   constexpr int64_t kFree = 80'000'000'000;
   EXPECT_EQ(PlannableMemory(kFree, 1), 78'000'000'000);
   EXPECT_EQ(PlannableMemory(kFree, 8), 77'000'000'000);
-  // NCCL joins ranks only if each has a device; of a shared one each takes its
-  // part of what is left.
+  // NCCL joins ranks only if each has a device; of a shared device each rank
+  // takes its part of what is left.
   const Config config = PaperStep();
   const int64_t one = PlanStep(config, InitialAllocations(config, 0), 30,
                                Recompute::kNone, 0, 2)

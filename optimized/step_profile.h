@@ -29,9 +29,9 @@ struct StepProfile {
 // operations of the run that took the median time. `step` may throw.
 StepProfile ProfileStep(ThreadPool& pool, const std::function<void()>& step);
 
-// One line for each operation, the longest first, and their sum; `all` and
-// `one` profile the same step, `one` with one thread. There is no second half
-// if `all` has one thread, too. `tokens` are those of a step.
+// One line per operation, the longest first, and their sum. `all` and `one`
+// profile the same step, `one` with one thread; there is no second half if
+// `all` has one thread, too. `tokens` is the number of tokens of a step.
 //
 //   ms       of the step, all its calls together
 //   rate     GFLOP/s or GB/s, of what the mathematics needs (OperationWork),

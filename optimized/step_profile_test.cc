@@ -87,7 +87,7 @@ Config FourSequences(int64_t group_sequences) {
   return config;
 }
 
-// One update of a fresh model; the parameters that come out.
+// One update of a fresh model, and the parameters that come out.
 struct SmallStep {
   explicit SmallStep(int threads, int64_t group_sequences = 4)
       : group_sequences(group_sequences),
@@ -132,8 +132,8 @@ TEST(Profile, ChangesNoBit) {
   }
 }
 
-// Every operation of the step is there, as often as it is done, with the work
-// that the plan of a step has it do.
+// Every operation of the step is listed, as often as it is done, with the work
+// that ExpectedStep gives it.
 TEST(Profile, CoversTheWholeStep) {
   for (const int64_t group_sequences : {4, 1}) {
     SmallStep step(2, group_sequences);
@@ -162,7 +162,7 @@ TEST(Profile, CoversTheWholeStep) {
   }
 }
 
-// 61,440 tokens a pass; by hand, in the words of the paper's sizes.
+// 61,440 tokens a pass; the work, by hand, from the paper's sizes.
 TEST(ExpectedStep, HasTheWorkOfThePapersModel) {
   Config config;
   config.router.mean_active_experts = 2;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
-// Bytes of what rank `rank` updates of a bucket, as passes read it.
+// Bytes of rank `rank`'s shard of a bucket, as passes read its parameters.
 int64_t ParameterBytes(const Config& config, const Fp32Tensors& fp32,
                        const Shards& shards, int rank) {
   const auto r = static_cast<size_t>(rank);

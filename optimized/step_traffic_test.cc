@@ -83,8 +83,8 @@ TEST(TrafficOfStep, InBf16IsOfTheTypesThatAreRead) {
   EXPECT_EQ(fp32.parameters, 4 * 8192);
   config.training.precision = Precision::kBf16;
   const StepTraffic bf16 = TrafficOfStep(config, 4, 0, 1);
-  // d_model is 32, and there are 4 experts: fp32 are, in each of two layers,
-  // the norm before the experts and the router's weight.
+  // d_model is 32, and there are 4 experts. Sent in fp32, in each of two
+  // layers: the norm before the experts and the router's weight.
   EXPECT_EQ(bf16.parameters, 2 * 8192 + 4 * 2 * (32 + 32 * 4));
   EXPECT_EQ(bf16.gradients, fp32.gradients);
   EXPECT_EQ(bf16.norm, fp32.norm);

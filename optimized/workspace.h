@@ -4,8 +4,8 @@
 // says.
 //
 // The host takes each array by itself, once, for the worst routing. A device
-// takes one piece of memory and divides it, for the caps of the step, so that
-// it may have to grow from one step to the next.
+// takes one piece of memory and divides it, for the caps of the step, so it may
+// have to grow from one step to the next.
 #ifndef SOFTMOE_OPTIMIZED_WORKSPACE_H_
 #define SOFTMOE_OPTIMIZED_WORKSPACE_H_
 
@@ -46,8 +46,8 @@ class Workspace : public PassArrays {
   int64_t max_tokens() const { return max_tokens_; }
   Recompute recompute() const { return recompute_; }
 
-  // Makes room for passes with these caps. If there is too little, waits, and
-  // loses the content.
+  // Makes room for passes with these caps. If there is too little room, waits,
+  // and loses the content.
   // Errors   EnvironmentError if the device has less memory than planned.
   void Reserve(std::span<const LayerAllocation> allocations, Queue& queue);
 
@@ -55,9 +55,9 @@ class Workspace : public PassArrays {
   void PlaceShares(std::span<const LayerAllocation> allocations,
                    int64_t num_tokens);
 
-  // The routing of `layer` as the expert kernels take it. FetchPlan waits, once
-  // BuildRoutePlan is enqueued, for the number of rows of each expert; Plan is
-  // as last fetched.
+  // The routing of `layer` as the expert kernels take it. FetchPlan, to be
+  // called once BuildRoutePlan is enqueued, waits for the number of rows of
+  // each expert; Plan returns what was fetched last.
   kernels::RoutePlan FetchPlan(Queue& queue, int64_t layer, int64_t num_tokens);
   kernels::RoutePlan Plan(int64_t layer, int64_t num_tokens) const;
   const int32_t* HostOffsets(int64_t layer) const {

@@ -4,14 +4,14 @@
 // by element (verify/README.md). u = 2^-24.
 //
 // A bound is derived by running the reference's formula over numbers that carry
-// their own error (BoundedNumber): every rounding adds u |x|, a sum of n terms
+// their own error (BoundedNumber): every rounding adds u |x|; a sum of n terms
 // in any order, by additions or fused multiply-adds, at most n u sum |x| (the
-// dot-product bound), exp and log their documented 2 u. What the formulas
-// cannot express is here: flushed weights, the condition of the LapSum
+// dot-product bound); exp and log their documented 2 u. This file adds what the
+// formulas cannot express: flushed weights, the condition of the LapSum
 // equation, and a softmax computed in steps. Nothing is fitted.
 //
-// Such a number's value must equal the reference's to within a small part of
-// its error; otherwise the bound was derived for another formula.
+// The value of such a number must equal the reference's to within a small part
+// of its error; otherwise the bound was derived for another formula.
 #ifndef SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 #define SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 
@@ -28,15 +28,15 @@
 #include "reference/matrix.h"
 #include "reference/scalar.h"
 
-// What the formulas of the reference ask of a number (reference/scalar.h), of
-// numbers that carry their error. Sums are bounded in whatever order they are
-// taken, with compensation or without.
+// What the reference's formulas require of a number (reference/scalar.h), for
+// numbers that carry their error. Sums are bounded for any order, with or
+// without compensation.
 namespace softmoe {
 
 // The score that a softmax subtracts cancels: each difference has the error of
-// its own score alone, and is rounded, as far from x as the computed largest
-// score may be. (Another score that errs more may be the computed largest: u
-// times its error, of second order, is within what exp is given.)
+// its own score alone, and is rounded by u times how far the computed largest
+// score may be from x. (Another score that errs more may be the computed
+// largest: u times its error, of second order, is within what exp is given.)
 template <typename Rounding, Roundings kSums>
 BoundedNumber<Rounding, kSums> Constant(
     const BoundedNumber<Rounding, kSums>& x) {
@@ -63,10 +63,10 @@ class CompensatedSum<BoundedNumber<Rounding, kSums>>
 namespace softmoe::property_tests {
 
 using Bounded = BoundedNumber<FloatRounding>;
-// The same numbers with random roundings in sums: Roundings.
+// The same numbers with random roundings in sums (see Roundings).
 using RandomBounded = BoundedNumber<FloatRounding, Roundings::kRandom>;
 
-// Additional loss: if float flushes a weight, later operations take it for 0.
+// Additional error: if float flushes a weight, later operations take it for 0.
 // Fewer than 64 such numbers, with factors of size 1, enter a result.
 inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 
@@ -84,7 +84,7 @@ Number InSteps(const Number& weight, double steps) {
   const double rescaled = 5 * steps;  // (1 + a)/(1 - a) = 1 + 2 a/(1 - a)
   return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kRoundoff));
 }
-// Likewise for the logarithm of the sum.
+// The same for the logarithm of the sum.
 inline Bounded LogarithmInSteps(const Bounded& log_sum_exp, double steps) {
   return {log_sum_exp.value,
           log_sum_exp.error - std::log1p(-5 * steps * kFloatUnit)};

@@ -46,7 +46,7 @@ RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {
 }
 
 // Random terms in a random order: within lambda sqrt(n) u S, which is far less
-// than n u S, and near enough to catch an accumulator that truncates.
+// than n u S, and tight enough to catch an accumulator that truncates.
 RC_GTEST_PROP(ErrorBounds, RandomRoundingsCoverRandomSums, ()) {
   const int64_t n = *rc::gen::inRange<int64_t>(2000, 4097);
   const bool positive = *rc::gen::arbitrary<bool>();

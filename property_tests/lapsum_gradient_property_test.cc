@@ -39,7 +39,7 @@ RC_GTEST_PROP(LapSumLaw, Law07SharesArePositiveAndSumToOne, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
   const LapSum s = Solve(c);
-  // exp 2u and division u per share; the sum they are divided by errs by u.
+  // exp 2u and division u per share; the sum that divides them errs by u.
   RC_ASSERT(std::abs(SumOf(s.shares) - 1) <= 4 * kDoubleUnit);
   const double nearest = s.arguments.cwiseAbs().minCoeff();
   for (int i = 0; i < c.n(); ++i) {

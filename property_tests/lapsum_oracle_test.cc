@@ -105,7 +105,7 @@ TEST_F(LapSumOracle, HasTwoThousandCases) {
 }
 
 // Where the scores have a gap at rank j, the weights depend on k - j, however
-// small that is.
+// small it is.
 TEST_F(LapSumOracle, HasCasesBesideWholeNumbers) {
   int64_t beside = 0;
   for (Cases cases; cases.Next();) {
@@ -187,7 +187,7 @@ TEST_F(LapSumOracle, RowsOfTheJacobian) {
   }
 }
 
-// Only the small cases record the product with the whole Jacobian: J^T v.
+// Only small cases record the product with the whole Jacobian, J^T v.
 TEST_F(LapSumOracle, Gradients) {
   const std::vector<double> cotangents = oracle_.Read("cotangents");
   const std::vector<double> d_scores = oracle_.Read("d_scores");

@@ -4,7 +4,7 @@
 // n, k, T and the scores (lapsum_bounds.h): 1-9 and 11-16. Laws of derivatives
 // are in lapsum_gradient_property_test.
 //
-// Not tested, because only seemingly true: p is not monotone in T, and the root
+// Not tested, because they only seem true: p is not monotone in T, and the root
 // for k = j need not lie between the j-th and the next score.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -182,8 +182,8 @@ TEST(ModelAgainstReferenceProperty, HoldsForAllShapes) {
 }
 
 // As many active experts as there are experts, and budgets under which a
-// layer's allocation exceeds that: every soft weight is then 1 (SPEC.md 1.2,
-// edge cases).
+// layer's allocation exceeds their number: every soft weight is then 1 (SPEC.md
+// 1.2, edge cases).
 TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
   for (const RouterKind kind :
        {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
@@ -210,8 +210,8 @@ TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
   }
 }
 
-// The comparison detects a small fault on one side, in any constant or in one
-// parameter of a tensor.
+// The comparison must detect a small fault on one side, in any constant or in
+// one parameter of a tensor.
 class ModelDifferenceMeta : public ::testing::Test {
  protected:
   void ExpectCaught(const char* fault, const ModelCase& faulty) {
@@ -272,8 +272,8 @@ TEST_F(ModelDifferenceMeta, CatchesWrongConstants) {
   });
 }
 
-// All experts score alike, so that the reference, whose weights are one step
-// beside the model's, may choose any. Each choice is within its tolerance.
+// All experts score alike, so the reference, whose weights differ from the
+// model's by one step, may choose any. Each choice is within its tolerance.
 TEST_F(ModelDifferenceMeta, NearTiesExcuseFewTokens) {
   Config config = BaseConfig(RouterKind::kSparse);
   config.router.mean_active_experts = 1;

@@ -30,10 +30,10 @@ namespace {
 using reference::Approximate;
 using reference::Vector;
 
-// Both implementations take the cosine of an angle of at most pi that is
-// 4 roundings from the exact one, or pi/2 and 5; the slope of half a cosine is
+// Both implementations take the cosine of an angle of at most pi that is 4
+// roundings from the exact one, or of pi/2 and 5; the slope of half a cosine is
 // at most 1/2, that of its square 1. With the 4 roundings around it and the
-// scaling of at most `peak`: less than 16 units. In the warm-up 4.
+// scaling by at most `peak`, the bound is below 16 units; in the warm-up, 4.
 double ScheduleBound(double value, double peak, bool warmup) {
   return kDoubleUnit * (warmup ? 4 * value : 16 * peak);
 }
@@ -93,8 +93,8 @@ TEST(InitializationOracle, ParametersAreTheSame) {
   const std::vector<float> got = model->ReadParameters();
   std::vector<double> bounds;
   for (const double value : expected) {
-    // Rounded to float once; before that, in double, 20 roundings and
-    // functions of 1 ulp at most.
+    // Rounded to float once; before that, in double, at most 20 roundings and
+    // functions of 1 ulp.
     bounds.push_back((kFloatUnit + 20 * kDoubleUnit) * std::abs(value));
   }
   const Comparison comparison =
@@ -107,8 +107,8 @@ struct Updated {
   Approximate parameter, first_moment, second_moment;
 };
 
-// Ours: adamw.h; theirs: torch.optim.AdamW. The formula is the same,
-// the roundings differ.
+// Ours is adamw.h, theirs torch.optim.AdamW: the formula is the same, but the
+// roundings differ.
 Updated Update(bool ours, const TrainingConfig& training, double decay,
                Approximate rate, double t, Approximate g, double p, double m,
                double v) {

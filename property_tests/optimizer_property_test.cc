@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The optimizer against the reference's formula where a configuration's
-// constants are no floats. (In //:verify, op=adamw, they are.)
+// The optimizer against the reference's formula for constants of a
+// configuration that are not floats. (Those of op=adamw in //:verify are.)
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@
 namespace softmoe::property_tests {
 namespace {
 
-// A constant that a program has as a float.
+// A constant that a program stores as a float.
 Bounded AsFloat(double x) {
   return {x, std::abs(static_cast<double>(static_cast<float>(x)) - x)};
 }
@@ -36,7 +36,7 @@ Comparison Judge(std::span<const float> got,
   return Compare(got, values, bounds);
 }
 
-// Whether some updates from moments of 0 stay as near to the formula as those
+// Whether a few updates from zero moments stay as near to the formula as those
 // of a program in float that weighs gradients and moments with these betas.
 ::testing::AssertionResult StaysNear(const Config& config, Bounded beta1,
                                      Bounded beta2) {
@@ -82,8 +82,8 @@ Comparison Judge(std::span<const float> got,
   return ::testing::AssertionSuccess();
 }
 
-// The kernel adds 1 - float(beta) of a gradient, and corrects by 1 - beta^t: a
-// difference that is seen beside its roundings.
+// The kernel adds 1 - float(beta) of a gradient, but corrects by 1 - beta^t:
+// the difference is visible beside its roundings.
 TEST(Optimizer, StaysAsNearToTheReferenceAsFloatsAreToItsBetas) {
   for (const auto& [beta1, beta2] :
        {std::pair(0.9, 0.95), {0.9, 0.999}, {kBeta.high, kBeta.high}}) {

@@ -33,7 +33,7 @@ Boundary TopBoundary(const Matrix& scores, int64_t token, int64_t count) {
   return {row[c - 1], c < row.size() ? row[c] : -HUGE_VAL};
 }
 
-// True if a change of the scores by `error` can move `score` over the boundary.
+// Whether a change of the scores by `error` can move `score` over the boundary.
 bool AtBoundary(double score, const Boundary& boundary, double error) {
   return boundary.last_in - boundary.first_out <= 2 * error &&
          score >= boundary.first_out - 2 * error &&
@@ -94,7 +94,7 @@ std::string RowDefect(const RouterSettings& settings, const Matrix& scores,
         t, e, got(t, e) ? "" : "not ", scores(t, e), cap.last_in, cap.first_out,
         score_error, weight, settings.cutoff);
   }
-  // At cap and top-1 experts change places.
+  // At the cap and at top-1, experts change places.
   const auto count = got.row(t).count(), wanted = own.active.row(t).count();
   if (any_at_cutoff || count == wanted) return "";
   return fmt::format(
@@ -124,7 +124,7 @@ std::vector<Bounded> SoftWeightBounds(const RouterSettings& settings,
                                       const reference::Vector& scores) {
   const auto experts = static_cast<size_t>(scores.size());
   // If mean_active is num_experts or more, every weight is 1 (kernels/router.h)
-  // as floats have it: they solve for the float below num_experts.
+  // up to what floats allow: they solve for the float below num_experts.
   if (settings.mean_active >= static_cast<double>(experts)) {
     const auto unit = static_cast<double>(std::bit_ceil(experts)) * kFloatUnit;
     return std::vector<Bounded>(experts, Bounded(1, unit));

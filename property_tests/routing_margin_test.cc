@@ -14,7 +14,7 @@ using reference::BoolMatrix;
 using reference::Matrix;
 using reference::RouterSettings;
 
-// The two in the middle tie at a cap of 2.
+// The two middle scores tie at a cap of 2.
 std::string DefectOfTie(double cutoff, const BoolMatrix& got) {
   const RouterSettings settings = {.kind = RouterKind::kSoftFixed,
                                    .mean_active = 1,
@@ -38,7 +38,7 @@ TEST(RoutingMargin, ATieAtTheCapExcusesOnlyWhatMayCount) {
   EXPECT_TRUE(Says(DefectOfTie(0.4, lower), "expert 1 is active"));
 }
 
-// A weight near 1 errs by about u, the small ones beside it by 60 u of theirs.
+// A weight near 1 errs by about u, the small ones beside it by 60 u relative.
 TEST(RoutingMargin, EachSoftWeightHasItsOwnBound) {
   RouterSettings settings = {
       .kind = RouterKind::kSoftFixed, .mean_active = 1.5, .max_active = 2};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the trainer records of routing in passes of the fast model, against the
-// reference: a routing trace, read back from its file, and router health by the
-// definitions of reference/metrics.h. The reference routes the trace's own
-// scores by its own k_l, cutoffs and caps.
+// What the trainer records about routing in passes of the fast model, against
+// the reference: a routing trace, read back from its file, and router health by
+// the definitions of reference/metrics.h. The reference routes the trace's
+// scores with its own k_l, cutoffs and caps.
 //
-// Tolerance. Soft weights within the bounds of the kernels' router
-// (verify/operations/row_bounds.h), their sum within the sum of these. The
-// active sets are those that follow from the trace's own soft weights, without
-// a tolerance. Where one of these is within its bound of the cutoff, they may
-// differ from the reference's; a truncated mass then errs by at most the mean,
-// over the tokens, of the bounds of the weights that are not active.
+// Tolerance. Soft weights must be within the bounds of the kernels' router
+// (verify/operations/row_bounds.h), and their sum within the sum of the bounds.
+// The active sets must be those that follow from the trace's own soft weights,
+// without tolerance. They may differ from the reference's where a weight is
+// within its bound of the cutoff; a truncated mass then errs by at most the
+// mean, over the tokens, of the bounds of the weights that are not active.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -60,7 +60,7 @@ Config RandomConfig() {
   m.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
   config.router.expansion_factor = *rc::gen::inRange(2, 7) / 2.0;
   config.router.fallback = *rc::gen::element(Fallback::kNone, Fallback::kTop1);
-  config.router.noise = NoiseKind::kLogitGauss;  // for training, not for this
+  config.router.noise = NoiseKind::kLogitGauss;  // for training only
   config.router.noise_amplitude = 0.5;
   config.router.mean_active_experts =
       config.router.kind == RouterKind::kSparse
@@ -84,8 +84,8 @@ struct Layer {
   Matrix scores;
   reference::RouterSaved exact;
   std::vector<Bounded> bounds;  // of the soft weights [token, expert]
-  Matrix errors;                // the same, with that of numbers near 0
-  std::vector<bool> near;       // [token] may floats decide otherwise?
+  Matrix errors;                // including that of numbers near 0
+  std::vector<bool> near;       // [token] whether floats may decide otherwise
   std::vector<float> soft_weights;
   BoolMatrix active;
 
@@ -209,7 +209,7 @@ std::string HealthDefect(const Layer& layer, const RouterHealth& got) {
     defect = differs("dead experts", static_cast<double>(got.dead_experts),
                      static_cast<double>(reference::DeadExperts(load)), 0);
   }
-  // Quotients of integers, each rounded once.
+  // The values are quotients of integers, each rounded once.
   const auto near = static_cast<double>(std::ranges::count(layer.near, true));
   const double share = near / tokens + (near > 0 ? 2 * kDoubleUnit : 0);
   if (defect.empty()) {
@@ -229,7 +229,7 @@ std::string HealthDefect(const Layer& layer, const RouterHealth& got) {
     return "the sparse router has no truncated mass, a soft one has";
   }
   if (layer.sparse()) return "";
-  // Sums of tokens*experts doubles on either side, in addition to the bounds.
+  // In addition to the bounds, sums of tokens*experts doubles on either side.
   const double mass = reference::TruncatedMass(soft_weights, layer.active);
   return differs("truncated mass", *got.truncated_mass, mass,
                  reference::TruncatedMass(layer.errors, layer.active) +
@@ -245,7 +245,7 @@ TEST(RoutingProperty, AllWeightsMayMissOneWholeStepOfTheirSum) {
   EXPECT_GE(weights[4].error, 8 * kFloatUnit);
 }
 
-// One weight at the cutoff excuses nothing of the others.
+// One weight at the cutoff excuses none of the others.
 TEST(RoutingProperty, ATokenNearTheCutoffHasTheSetOfItsWeights) {
   RouterSettings settings = {.kind = RouterKind::kSoftFixed,
                              .mean_active = 1.5,

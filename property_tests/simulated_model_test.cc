@@ -76,8 +76,8 @@ TEST_P(SimulatedModel, AgreesWithTheReference) {
   }
 }
 
-// From k_l = E on every soft weight is 1 (SPEC.md 1.2), as on the CPU. Their
-// scores have gradient from the z loss alone.
+// If k_l >= E, every soft weight is 1 (SPEC.md 1.2), as on the CPU, and scores
+// get a gradient from the z loss alone.
 TEST(SimulatedEdge, AllocationsMayReachAndExceedTheExperts) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const auto queue = MakeQueue();
@@ -120,7 +120,7 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
   }
 }
 
-// The host's allocation, from its own copy of the budget logits, has the
+// The host's allocation, from its own copy of the budget logits, must have the
 // device's bits.
 void ExpectTheDevicesAllocation(const optimized::Model& model) {
   const int64_t first = model.layout().budget_logits;
@@ -216,8 +216,8 @@ std::vector<optimized::LayerAllocation> UnevenAllocations(
   return optimized::ComputeAllocations(config, logits, 1.25);
 }
 
-// The device holds what was planned, array for array, also when more is needed
-// than the first caps allow; and no bit depends on when memory was taken.
+// The device holds what was planned, array for array, even when more is needed
+// than the first caps allow, and no bit depends on when memory was taken.
 void ExpectTakesWhatWasPlanned(const Config& config) {
   for (const Recompute recompute :
        {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
@@ -279,7 +279,7 @@ struct LimitsGuard {
   ~LimitsGuard() { simt::SetDeviceLimits({}); }
 };
 
-// The error message with memory for a model and its updates plus `more` bytes.
+// The error message with memory for a model, its updates and `more` bytes.
 std::string MemoryError(const Config& config, int64_t more) {
   const auto queue = MakeQueue();
   const auto initial = optimized::InitialAllocations(config, 1.25);
@@ -311,14 +311,14 @@ TEST(SimulatedMemory, TooLittleIsAnErrorThatSaysWhatNeedsIt) {
   for (const int64_t more : {int64_t{0}, -updates / 2, -updates - 1024}) {
     const std::string text = MemoryError(config, more);
     EXPECT_TRUE(Says(text, "of memory left", "runtime.recompute",
-                     "balance_group_sequences", "together"))
+                     "balance_group_sequences", "total"))
         << more;
     EXPECT_EQ(text.find("moments") != std::string::npos, more == -updates / 2)
         << text;
   }
 }
 
-// Counts calls that make the host wait on a device, or may do so.
+// The number of calls that make the host wait on a device, or may do so.
 int Waits() {
   int waits = simt::PageableCopies();
   for (const char* call : {"cudaStreamSynchronize", "cudaEventSynchronize",
@@ -344,7 +344,7 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
     updater->Apply(1e-2, number);
   };
   update(0);  // allocates memory
-  update(1);  // the second buffer of what is sent once in an update
+  update(1);  // the second buffer for data that is sent once per update
   for (int64_t number = 2; number < 5; ++number) {
     const int before = Waits();
     update(number);
@@ -356,7 +356,7 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
     (void)model->Forward(batch(0), SmallRouting(9));
     EXPECT_EQ(Waits() - before, 1 + offsets);
   }
-  // The count does see the host wait for a read.
+  // The count includes the host's wait for a read.
   const int before = Waits();
   const std::vector<float> parameters = model->ReadParameters();
   EXPECT_EQ(Waits() - before, 2);  // the copy itself, and waiting for it
@@ -426,8 +426,8 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
 }
 
 // In a model whose parameters are written in parts and updated, products read
-// the current parameters: a new model that reads them all at once has the same
-// loss to the last bit, and no other parameters do.
+// the current parameters: a new model that gets them all at once has the same
+// loss to the last bit, and other parameters give another loss.
 TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config =
@@ -456,7 +456,7 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
     EXPECT_EQ(loss(*model), fresh_loss(model->ReadParameters())) << number;
     EXPECT_NE(loss(*model), before);
   }
-  // Parameters written later count, too: head_weight is read only by a product.
+  // Parameters written later count as well: only a product reads head_weight.
   std::vector<float> other = model->ReadParameters();
   const int64_t head = model->layout().head_weight;
   other[head] += 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Zero-shot tasks against golden/oracles/tasks.json: what
-// lm-evaluation-harness itself made of the same made-up items, asked with a
-// tokenizer whose pieces cross spaces and a model whose log-likelihoods are
-// multiples of 1/8; and what Python's str does to every character.
+// Zero-shot tasks against golden/oracles/tasks.json: the results of
+// lm-evaluation-harness itself for the same made-up items, with a tokenizer
+// whose pieces cross spaces and a model whose log-likelihoods are multiples of
+// 1/8; and what Python's str does to every character.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::vector<int32_t> Encode(const std::vector<std::string>& pieces,
   return ids;
 }
 
-// Mirrors made_up_likelihood() there.
+// Mirrors made_up_likelihood() in tasks_oracle.py.
 double LogLikelihood(const trainer::RequestTokens& request) {
   double sum = 0;
   const size_t last = request.ids.size() - 1;
@@ -133,7 +133,7 @@ TEST_P(TasksOracle, AsksAndScoresAsTheHarness) {
         trainer::kTaskMeasureNames[static_cast<size_t>(measure)];
     const json& theirs = recorded.at("accuracies");
     EXPECT_EQ(accuracy.Mean(measure), theirs.at(name));
-    // They add 20 squares: 25 roundings, of which the root halves the error.
+    // They add 20 squares: 25 roundings, whose error the root halves.
     EXPECT_NEAR(accuracy.StandardError(measure), theirs.at(name + "_stderr"),
                 13 * 2.3e-16);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Token files and tokenizer against golden/oracles/tokens.json: what their
-// owners' programs made of the same. Megatron-core's builder wrote token files
-// with several and empty sequences, and read ours; spm_encode and the newest
+// Token files and tokenizer against golden/oracles/tokens.json, the output of
+// the original programs. Megatron-core's builder wrote token files with several
+// and with empty sequences, and read ours; spm_encode and the newest
 // sentencepiece encoded a megabyte of drawn Unicode with a model of ours.
 #include <gtest/gtest.h>
 
@@ -71,8 +71,8 @@ TEST_P(MegatronOracle, TheirsLoadHere) {
   EXPECT_EQ(file.num_tokens(), begin);
 }
 
-// Theirs, of one sequence a document, has the bytes of ours; and they have read
-// it back.
+// Their file with one sequence per document has the bytes of ours, and they
+// have read ours back.
 TEST_P(MegatronOracle, OursHaveTheirBytes) {
   const json ours = OracleFile().at("ours").at(GetParam());
   const auto folder = FreshFolder(GetParam());
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(All, MegatronOracle,
 // ---- The tokenizer.
 
 // The drawn text, as in token_files_oracle.py: a word has letters of one range,
-// and white space before it.
+// preceded by white space.
 struct Range {
   uint32_t first, count;
 };
@@ -123,9 +123,9 @@ constexpr Range kRanges[] = {
     {0x1F600, 40},
     {0x1F3FB, 5},
     {0x200B, 5},
-    // Not in the text of which the model was made: controls, flags, variation
+    // Not in the text from which the model was made: controls, flags, variation
     // selectors, SentencePiece's own sign for a space, byte order marks,
-    // private letters, what is no character, ends of planes.
+    // private letters, noncharacters, ends of planes.
     {1, 31},
     {0x7F, 33},
     {0x310, 96},
@@ -194,7 +194,7 @@ std::string HashOfIds(const Tokenizer& tokenizer,
   return Sha256Hex(hash.Finish());
 }
 
-// The committed model is what this machine makes of the same text.
+// This machine makes the committed model from the same text.
 TEST(TokenizerOracle, TrainsTheBytesOfOtherMachines) {
   EXPECT_TRUE(EqualsFile(
       trainer::TrainTokenizer(Draw(0, kNumTrained, 400), 1200), kModel));
@@ -207,7 +207,7 @@ TEST(TokenizerOracle, EncodesAndDecodesAsSentencePiece) {
   const std::vector<std::string> lines = LinesOf(documents);
   ASSERT_EQ(HashOf(documents), oracle.at("text_sha256"));
   // The newest sentencepiece encoded whole documents and lines; spm_encode gave
-  // the same for the lines.
+  // the same ids for the lines.
   EXPECT_EQ(HashOfIds(tokenizer, documents), oracle.at("ids_sha256"));
   EXPECT_EQ(HashOfIds(tokenizer, lines), oracle.at("ids_of_lines_sha256"));
   std::vector<std::string> decoded;

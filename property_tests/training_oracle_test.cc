@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps of training against golden/oracles/training.h5: what PyTorch's
-// automatic differentiation and numpy's metrics make of the definitions
-// (golden/oracles/README.md). Every step starts from the recorded state, so a
-// fault shared by the reference and the optimized model is found: balance
+// Steps of training against golden/oracles/training.h5, in which PyTorch's
+// automatic differentiation and numpy's metrics follow the definitions
+// (golden/oracles/README.md). Every step starts from the recorded state, so
+// this finds faults that the reference and the optimized model share: balance
 // groups scaled wrongly, a temperature that is a step late, noise of the wrong
 // token.
 #include "property_tests/testing/training_oracle.h"
@@ -38,8 +38,8 @@ namespace {
 using reference::BoolMatrix;
 using reference::Vector;
 
-// What the reference makes of a step: sums over its groups, and the routing of
-// each.
+// The reference's results for a step: sums over its groups, and the routing of
+// each group.
 struct StepSums {
   explicit StepSums(const TrainedCase& c)
       : gradient(Vector::Zero(c.layout.total)),
@@ -50,13 +50,13 @@ struct StepSums {
   // The soft weights of all layers and groups, as if each were a layer.
   std::vector<reference::Matrix> soft_weights;
   std::vector<double> cutoffs;
-  // Of each layer, for the tokens of all groups.
+  // The active sets of each layer, for the tokens of all groups.
   std::vector<BoolMatrix> active;
 };
 
 class TrainingOracle : public ::testing::TestWithParam<const char*> {
  protected:
-  // Adds what the reference makes of a group of sequences.
+  // Adds the reference's results for a group of sequences.
   void AddGroup(int64_t step, int64_t group, const Vector& parameters,
                 StepSums* sums) const;
   void ExpectLoads(int64_t step, const std::vector<BoolMatrix>& active) const;
@@ -100,7 +100,7 @@ void TrainingOracle::AddGroup(int64_t step, int64_t group,
   }
 }
 
-// The tokens of each expert, and how they vary.
+// Compares the tokens of each expert and their variance.
 void TrainingOracle::ExpectLoads(int64_t step,
                                  const std::vector<BoolMatrix>& active) const {
   const TrainedCase& c = case_;
@@ -248,7 +248,7 @@ TEST(CalibrationOracle, TauIsTheSame) {
   EXPECT_NEAR(found.midpoint, tau, 2 * kFloatUnit * tau);
 }
 
-// Few distinct ratios, so that the n-th and the next are often equal.
+// There are few distinct ratios, so the n-th and the next are often equal.
 RC_GTEST_PROP(CalibrationProperty, OfEqualRatiosIsTheReferences, ()) {
   auto values = *rc::gen::container<std::vector<float>>(
       rc::gen::element(0.0f, 1e-40f, 0.5f, 1.0f, 1.5f));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole model against golden/oracles/transformer.h5: loss, routing and
-// every gradient of a tiny transformer as PyTorch's automatic differentiation
-// has them in double precision (golden/oracles/README.md). A formula that is
-// wrong in reference and kernels alike is found here. Tolerances, per tensor:
-// testing/oracle_bounds.h.
+// every gradient of a tiny transformer, from PyTorch's automatic
+// differentiation in double precision (golden/oracles/README.md). This finds a
+// formula that is wrong in reference and kernels alike. For tolerances, per
+// tensor, see testing/oracle_bounds.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,8 +57,8 @@ struct OracleCase {
         config.model, num_sequences() * config.model.sequence_length);
   }
 
-  // Fails unless `got` is the recorded `what` within the bound for arithmetic
-  // with unit of rounding `unit`.
+  // Fails unless `got` equals the recorded `what` within the bound for
+  // arithmetic with unit of rounding `unit`.
   void ExpectScalar(const std::string& what, double got, double unit) const {
     const double expected = Scalar(what);
     EXPECT_LE(

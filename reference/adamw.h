@@ -7,9 +7,9 @@
 //   p <- p - lr ((m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 //                + weight_decay p)                            SPEC.md 4
 //
-// t = completed updates + 1. Decay is decoupled, and only for tensors of two
-// or more dimensions. The norm is that of the whole gradient, auxiliary losses
-// included (Megatron-LM and PyTorch clip by norm + 1e-6, which is not done).
+// t = completed updates + 1. Decay is decoupled, and only for tensors of two or
+// more dimensions. The norm is that of the whole gradient, auxiliary losses
+// included (Megatron-LM and PyTorch clip by norm + 1e-6, which we do not).
 #ifndef SOFTMOE_REFERENCE_ADAMW_H_
 #define SOFTMOE_REFERENCE_ADAMW_H_
 
@@ -39,7 +39,7 @@ double GlobalNorm(const Vector& gradients);
 // gradient of 0.
 double ClipFactor(double norm, double clip_norm);
 
-// One update of `parameters` and `state`; returns the norm before clipping.
+// Updates `parameters` and `state` once; returns the norm before clipping.
 //
 //   learning_rate  >= 0; with 0 only the moments change
 //   gradients      [layout.total]
@@ -54,7 +54,7 @@ double AdamWUpdate(const TrainingConfig& training,
 // The step over any scalar (scalar.h).
 namespace formula {
 
-// What one step has for every element.
+// The quantities of one step that all elements share.
 template <typename N>
 struct AdamWStep {
   N clip, learning_rate, beta1, beta2, epsilon;

@@ -18,7 +18,7 @@
 
 namespace softmoe::reference {
 
-// Checks that `qkv`, packed as below, is of whole sequences and heads.
+// Checks that `qkv`, packed as below, consists of whole sequences and heads.
 void CheckPacked(const Matrix& qkv, int64_t num_sequences, int64_t num_heads);
 
 // The gradient of one head of one sequence.
@@ -70,8 +70,7 @@ MatrixOf<N> CausalSoftmax(const MatrixOf<N>& logits) {
   return weights;
 }
 
-// out_t = sum_{s <= t} a_ts v_s. Nothing later is read: a value that is NaN
-// must not become 0 * NaN.
+// out_t = sum_{s <= t} a_ts v_s. No later value is read: 0 * NaN is NaN.
 template <typename N>
 MatrixOf<N> WeightedValues(const MatrixOf<N>& weights, const MatrixOf<N>& v) {
   MatrixOf<N> out(v.rows(), v.cols());
@@ -116,8 +115,8 @@ CausalAttentionGradientsOf<N> CausalAttentionBackward(
   return gradients;
 }
 
-// Head `head` of part q, k, v (0, 1, 2) of sequence `s` in `packed`:
-// parts [sequence_length, d_model] lie side by side.
+// The block of head `head` in part q, k or v (0, 1 or 2) of sequence `s` in
+// `packed`, where parts [sequence_length, d_model] lie side by side.
 struct HeadBlock {
   int64_t length, d_model, head_dim;
 

@@ -25,8 +25,8 @@ std::vector<double> CalibrationRatios(const RouterSettings& settings,
 
 // Returns tau, the midpoint between the n-th and the (n+1)-th largest ratio. If
 // both are equal, no tau has n ratios above it, and n moves to an end of the
-// ratios that equal them: to just before the first, if that is nearer or they
-// are 0, and not n = 0; else to the last (a ratio of 0 follows the last one).
+// run of ratios that equal them: to its start if that is nearer, or if they are
+// 0, but never to n = 0; otherwise to its end (past the last ratio, 0 follows).
 //
 //   ratios               of all tokens and layers of the calibration batches
 //   mean_active_experts  k

@@ -33,12 +33,12 @@ TEST(CalibrateTau, KeepsOneRatioOnEitherSide) {
 // No tau separates equal ratios.
 TEST(CalibrateTau, PassesTiesAtTheirNearerEnd) {
   EXPECT_EQ(CalibrateTau({1, 1, 1, 1}, 2, 2), 0.5);          // k = E
-  EXPECT_EQ(CalibrateTau({2, 2, 2, 1}, 0.5, 2), 1.5);        // never none
-  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 1, 2), 3.0);    // 1, not 5
-  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 1.5, 2), 1.5);  // 3: 5, not 1
-  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 2, 2), 1.5);    // 5
+  EXPECT_EQ(CalibrateTau({2, 2, 2, 1}, 0.5, 2), 1.5);        // 1 -> 3, not 0
+  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 1, 2), 3.0);    // 2 -> 1, not 5
+  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 1.5, 2), 1.5);  // 3 -> 5, not 1
+  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 2, 2), 1.5);    // 4 -> 5
   EXPECT_EQ(CalibrateTau({4, 4, 2, 2, 0}, 1.5, 2), 1.0);
-  EXPECT_EQ(CalibrateTau({4, 0, 0}, 1, 2), 2.0);  // none of 0 is above a tau
+  EXPECT_EQ(CalibrateTau({4, 0, 0}, 1, 2), 2.0);  // 0 is above no tau
 }
 
 TEST(CalibrateTau, NeedsTwoRatios) {

@@ -73,7 +73,7 @@ DecoderBlockGradients DecoderBlockBackward(const DecoderBlockSettings& settings,
 // The attention half over any scalar (scalar.h); the other half is moe_layer.h.
 namespace formula {
 
-// h + Attn(RMSNorm(h)) W_o, with what leads to it.
+// h + Attn(RMSNorm(h)) W_o, with its intermediate results.
 template <typename N>
 struct AttentionHalf {
   MatrixOf<N> input, rotated_qkv, attention_out, middle;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dual.h - dual numbers: run over them, a formula of the reference also says
-// how its result moves when its inputs move, and how well that is known.
+// dual.h - dual numbers: a formula of the reference that is run over them also
+// says how its result moves when its inputs move, and how well that is known.
 //
 //   f(x + epsilon v) = f(x) + epsilon f'(x) v,   epsilon^2 = 0
 //

@@ -92,7 +92,7 @@ TEST(Dual, SumsWithTheBitsOfTheCompensatedSum) {
 }
 
 // The closed form's derivative against the implicit one of LapSumRootGradient,
-// at integer k too, where asinh(d/h) is 0 and its derivative is not.
+// also at integer k, where asinh(d/h) is 0 and its derivative is not.
 TEST(Dual, MovesTheRootOfLapSumAsTheImplicitFunctionTheoremSays) {
   for (const double k : {0.4, 1.0, 2.0, 3.7, 6.5}) {
     for (uint32_t draw = 0; draw < 20; ++draw) {

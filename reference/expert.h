@@ -21,7 +21,7 @@ namespace softmoe::reference {
 double Silu(double z);
 double SiluDerivative(double z);
 
-// Checks that the weights, shaped as below, are of one expert for `hidden`.
+// Checks that the weights have the shapes below, for one expert and `hidden`.
 void CheckExpertShapes(const Matrix& hidden, const Matrix& gate_up_weight,
                        const Matrix& down_weight);
 

@@ -18,10 +18,10 @@ namespace softmoe::reference {
 // The [rows, cols] matrix stored row-major at `offset` of `flat`.
 Matrix ReadMatrix(const Vector& flat, int64_t offset, int64_t rows,
                   int64_t cols);
-// Writes `matrix` there.
+// Writes `matrix` at `offset` of `flat`, row-major.
 void WriteMatrix(const Matrix& matrix, int64_t offset, Vector* flat);
 
-// The weights, or gradients, of layer `layer`, and back.
+// Reads and writes the weights, or gradients, of layer `layer`.
 DecoderBlockWeights ReadBlock(const ModelConfig& model,
                               const ParameterLayout& layout, int64_t layer,
                               const Vector& flat);

@@ -67,9 +67,9 @@ using LapSumGradient = LapSumGradientOf<double>;
 // Returns J^T d_weights: the gradient of any loss whose gradient with respect
 // to the weights is d_weights [n]. Where some r_i = x~ the weights are C^1, not
 // C^2. For k <= 0 and k >= n, d_scores = d_temperature = 0, and d_mean_active =
-// <softmax(r/T), d_weights>, with -r/T for k >= n: at k = 0 the right, at k = n
-// the left derivative by k; beyond, by convention, the same, although the
-// weights no longer move. Errors: InternalError for another size.
+// <softmax(r/T), d_weights>, with -r/T for k >= n: the right derivative by k at
+// k = 0, the left one at k = n; beyond, the same by convention, although the
+// weights do not move there. Errors: InternalError for a wrong size.
 LapSumGradient LapSumVjp(const LapSum& solution, const Vector& d_weights);
 
 // Returns J (scores_dot, mean_active_dot, temperature_dot): how the weights [n]
@@ -77,11 +77,11 @@ LapSumGradient LapSumVjp(const LapSum& solution, const Vector& d_weights);
 Vector LapSumJvp(const LapSum& solution, const Vector& scores_dot,
                  double mean_active_dot, double temperature_dot);
 
-// Returns the gradient of the root x~ itself; d_mean_active is -inf where
-// sum f underflows, d_temperature is infinite for k <= 0 and k >= n. At whole
-// k, both halves of the gap below the k-th score, G T wide, enter d_temperature
-// and cancel there, which leaves an error of some u G, u = 2^-53; root() errs
-// by T times that, and by the rounding of its own size. Where G overflows,
+// Returns the gradient of the root x~ itself; d_mean_active is -inf where sum f
+// underflows, d_temperature is infinite for k <= 0 and k >= n. At whole k, both
+// halves of the gap below the k-th score, which is G T wide, enter
+// d_temperature and cancel, leaving an error of some u G, u = 2^-53; root()
+// errs by T times that, and by the rounding of its own size. Where G overflows,
 // neither has a correct digit.
 LapSumGradient LapSumRootGradient(const LapSum& solution);
 

@@ -58,7 +58,7 @@ Scalar NodeValue(const std::vector<Scalar>& s, int j, Scalar temperature) {
                     (SumBelow(s, j, temperature) - 1));
 }
 
-// `s`: the finite scores, largest first; k <= 0 and k >= n are at infinity.
+// `s`: the finite scores, largest first. For k <= 0 and k >= n x~ is infinite.
 template <typename Scalar>
 LapSumRoot<Scalar> SolveLapSumRoot(const std::vector<Scalar>& s, Scalar k,
                                    Scalar temperature) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The edge cases of SPEC.md 1.2 and the error messages; how accurate the
-// numbers are is property_tests/lapsum_oracle_test.cc, which laws they obey is
-// property_tests/lapsum_property_test.cc.
+// The edge cases of SPEC.md 1.2 and the error messages. How accurate the
+// numbers are is tested by property_tests/lapsum_oracle_test.cc, and which laws
+// they obey by property_tests/lapsum_property_test.cc.
 #include "reference/lapsum.h"
 
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 //               `top` largest scores;    P_i = mean_t softmax(r_t)_i
 //   z_loss = coeff * mean_t ln(sum_e e^{r_te})^2
 //
-// f and k_l are constants to the gradient. Both readings are coeff at perfect
-// balance, whatever k <= E. Not linear in the batch: N is one balance group
+// The gradient takes f and k_l as constants. Both readings are coeff at perfect
+// balance, for every k <= E. Not linear in the batch: N is one balance group
 // (DESIGN.md, ruling 6). Scores are those that were routed, noise included.
 #ifndef SOFTMOE_REFERENCE_LOAD_BALANCE_H_
 #define SOFTMOE_REFERENCE_LOAD_BALANCE_H_
@@ -86,7 +86,7 @@ inline Vector Fractions(const Vector& counts) {
   }
   return counts / total;
 }
-// The same of a set [tokens, experts]: n_i is how many tokens have expert i.
+// The fractions of a set [tokens, experts]: n_i tokens have expert i.
 inline Vector Fractions(const BoolMatrix& counted) {
   const Vector counts = counted.cast<double>().colwise().sum().transpose();
   return Fractions(counts);

@@ -4,10 +4,10 @@
 // any scalar (scalar.h); and plain sums and products of them.
 //
 // Eigen runs unvectorised and unparallelised here (DESIGN.md, ruling 9). The
-// macros that say so change Eigen's allocator too, so everything that includes
-// this header must agree: //reference hands them to whoever depends on it.
-// Its assertions hold in every build: an index beyond a matrix, or two matrices
-// of different sizes, are an InternalError, not a number from elsewhere.
+// macros for that change Eigen's allocator, too, so everything that includes
+// this header must agree: //reference hands them to its dependents. Eigen's
+// assertions hold in every build: an index beyond a matrix, or two matrices of
+// different sizes, are an InternalError, not a number from elsewhere.
 #ifndef SOFTMOE_REFERENCE_MATRIX_H_
 #define SOFTMOE_REFERENCE_MATRIX_H_
 
@@ -48,9 +48,9 @@ N Dot(const A& a, const B& b) {
   return sum.Get();
 }
 
-// a b, each element summed over the inner index in ascending order. Not
-// Eigen's operator*: that one blocks by the cache sizes of the machine it
-// runs on, and the reference must give the same bits everywhere.
+// a b, each element summed over the inner index in ascending order. Not Eigen's
+// operator*, which blocks by the cache sizes of the machine it runs on: the
+// reference must give the same bits everywhere.
 template <typename N>
 MatrixOf<N> Multiply(const MatrixOf<N>& a, const MatrixOf<N>& b) {
   SOFTMOE_CHECK(a.cols() == b.rows())

@@ -8,10 +8,10 @@
 //   load variance   Var_i(n)/Mean_i(n)^2, n_i = tokens routed to expert i
 //   Active-Param    everything but the experts, and AE experts per layer
 //
-// and, of one layer, what tells how healthy its router is: load entropy, dead
-// experts, tokens at the cap and without an expert, truncated mass.
+// and, for one layer, the health of its router: load entropy, dead experts,
+// tokens at the cap and without an expert, truncated mass.
 //
-// What the paper does not define, and the readings: ASSUMPTIONS.md.
+// For what the paper does not define, and its readings, see ASSUMPTIONS.md.
 #ifndef SOFTMOE_REFERENCE_METRICS_H_
 #define SOFTMOE_REFERENCE_METRICS_H_
 
@@ -57,8 +57,8 @@ struct LoadVariance {
 // Returns the readings for one layer. Errors: InternalError without experts.
 LoadVariance LoadVarianceOf(const std::vector<int64_t>& tokens_per_expert);
 
-// Returns the mean over the layers of each reading, for which the paper's table
-// has one number. Errors: InternalError without layers.
+// Returns the mean of each reading over the layers, since the paper's table has
+// one number. Errors: InternalError without layers.
 LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers);
 
 // Returns the entropy of the load of one layer in nats, -sum_i f_i ln f_i with
@@ -67,8 +67,8 @@ LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers);
 // without experts.
 double LoadEntropy(const std::vector<int64_t>& tokens_per_expert);
 
-// Returns LoadEntropy over its largest value ln experts; in [0, 1]. A single
-// expert that gets all tokens has an even load: 1.
+// Returns LoadEntropy divided by its largest value, ln experts; in [0, 1]. A
+// single expert that gets all tokens has an even load: 1.
 double RelativeLoadEntropy(const std::vector<int64_t>& tokens_per_expert);
 
 // Returns how many experts got no token.
@@ -93,7 +93,7 @@ double AtCapFraction(const Matrix& soft_weights, double cutoff,
 //
 //   soft_weights  [tokens, experts], of a soft router
 //   active        [tokens, experts], fallback included
-// Errors: InternalError if there are no tokens, or for another size.
+// Errors: InternalError if there are no tokens, or for a wrong size.
 double TruncatedMass(const Matrix& soft_weights, const BoolMatrix& active);
 
 // Returns the number of parameters a token passes through when it activates

@@ -65,7 +65,7 @@ void ReplaySelection(const BoolMatrix& active, RouterSaved* routing) {
   routing->gates = formula::Gates<double>(active, routing->soft_weights);
 }
 
-// The soft reading has counted the replayed active set already.
+// Replays the fractions. (The soft reading has counted the active set already.)
 void ReplayFractions(const MoeLayerSettings& settings,
                      const RoutingReplay& replay, LoadBalance* balance) {
   if (replay.balance_fractions.size() > 0) {

@@ -7,8 +7,8 @@
 //   auxiliary = load balance + z loss, of the scores that were routed
 //                                                     SPEC.md 2, 3.2; noise.h
 //
-// No capacity, no dropped token, no renormalisation of the gates. A token
-// without an active expert gets 0 (and the residual stream carries it on).
+// No limit on an expert's tokens, no dropped token, no renormalised gates. A
+// token without an active expert gets 0 (the residual stream carries it on).
 #ifndef SOFTMOE_REFERENCE_MOE_LAYER_H_
 #define SOFTMOE_REFERENCE_MOE_LAYER_H_
 
@@ -30,7 +30,7 @@ struct MoeLayerSettings {
   RouterSettings router;
   RouterNoise noise;        // kind kNone outside training
   int64_t first_token = 0;  // global index of row 0: keys the noise
-  // Which reading a soft router uses; sparse is always Megatron's.
+  // The reading of a soft router; a sparse one always uses Megatron's.
   LoadBalanceKind load_balance = LoadBalanceKind::kSoft;
   double aux_loss_coeff = 0;
   double z_loss_coeff = 0;
@@ -47,14 +47,14 @@ struct MoeLayerWeights : ExpertWeights {
   Matrix router_weight;  // [d_model, num_experts]
 };
 
-// The selection of another implementation, to compare what comes after it
-// where a near-tie made the two choose differently: the discrete choices are
-// taken from here, every number is computed from this layer's own scores.
+// The selection of another implementation, so that what comes after it can be
+// compared where a near-tie made the two choose differently: discrete choices
+// are taken from here, every number is computed from this layer's own scores.
 struct RoutingReplay {
   BoolMatrix active;         // [num_tokens, num_experts]
   Vector balance_fractions;  // [num_experts] f_i of the load-balancing loss;
                              // empty: from `active`, or from this layer's own
-                             // top experts where those are what is counted
+                             // top experts where those are counted
 };
 
 struct MoeLayerSaved {
@@ -73,7 +73,7 @@ struct MoeLayerResult {
 // Returns the layer's output for `hidden` [num_tokens, d_model], the normalised
 // input. `replay` may be null.
 // Errors  NumericsError naming token and expert for a score that is not finite;
-//         ConfigError for settings outside their range, or without a token.
+//         ConfigError for settings outside their range, or for no tokens.
 MoeLayerResult MoeLayerForward(const MoeLayerSettings& settings,
                                const MoeLayerWeights& weights,
                                const Matrix& hidden,
@@ -86,8 +86,8 @@ struct MoeLayerGradients {
   double d_mean_active = 0;
 };
 
-// Gradient of <d_out, out> + auxiliary_scale * (load balance + z loss), with
-// active set, counts and k_l of the auxiliary losses held fixed.
+// Returns the gradient of <d_out, out> + auxiliary_scale * (load balance + z
+// loss), with active set, counts and k_l of the auxiliary losses held fixed.
 MoeLayerGradients MoeLayerBackward(const MoeLayerSettings& settings,
                                    const MoeLayerWeights& weights,
                                    const Matrix& hidden,
@@ -113,7 +113,7 @@ MatrixOf<N> Gather(const MatrixOf<N>& rows,
   return rows(tokens, Eigen::all);
 }
 
-// Rows to which every expert adds.
+// Sums of rows to which every expert adds.
 template <typename N>
 class RowSums {
  public:

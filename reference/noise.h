@@ -8,7 +8,7 @@
 //
 // u and z are pure functions of (seed, step, layer, token, column), by Philox
 // stream kRouterNoise: the four words at index token*ceil(width/4) + column/4
-// serve the columns 4m .. 4m+3. So they depend on no batch and no thread.
+// serve the columns 4m .. 4m+3. So they depend on neither batch nor thread.
 #ifndef SOFTMOE_REFERENCE_NOISE_H_
 #define SOFTMOE_REFERENCE_NOISE_H_
 
@@ -42,7 +42,7 @@ Matrix GaussDraws(const RouterNoise& noise, int64_t first_token,
 Matrix NoisyRouterInput(const RouterNoise& noise, int64_t first_token,
                         const Matrix& hidden);
 
-// Returns d hidden for the gradient with respect to NoisyRouterInput's result:
+// Returns d_hidden for the gradient with respect to NoisyRouterInput's result:
 // the same factors, elementwise.
 Matrix NoisyRouterInputVjp(const RouterNoise& noise, int64_t first_token,
                            const Matrix& d_router_input);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bits of the reference on 1000 drawn inputs, hashed: of what is composed
-// of other functions (a step's gradient, a layer, an update), and of every
-// public function whose results none of these shows. A formula may be
-// rewritten, or made more general, but what it computes in double stays, down
-// to the order of its sums. Where a change of the bits is meant, the hashes
-// below are replaced by those that the failing test prints, in the same commit.
+// Hashes of the reference's bits on 1000 drawn inputs: of what is composed of
+// other functions (a step's gradient, a layer, an update), and of every public
+// function whose results do not show in these. A formula may be rewritten, or
+// made more general, but what it computes in double stays the same, down to the
+// order of its sums. If a change of the bits is intended, replace the hashes
+// below by those that the failing test prints, in the same commit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -267,7 +267,7 @@ TrainingConfig DrawTraining(Draw& draw) {
 
 using Function = std::function<void(Draw&, Bits&)>;
 
-// By the names of the functions.
+// What is hashed, by the names of the functions.
 const std::map<std::string, Function>& Functions() {
   static const std::map<std::string, Function> functions = {
       // adamw.h

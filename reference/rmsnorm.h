@@ -36,8 +36,8 @@ using RmsNormGradients = RmsNormGradientsOf<double>;
 RmsNormGradients RmsNormBackward(const Matrix& hidden, const Vector& weight,
                                  double epsilon, const Matrix& d_out);
 
-// The formulas, over any scalar (scalar.h). Whoever has r = 1/rms already, as a
-// backward pass that saved it, gives that instead of epsilon.
+// The formulas, over any scalar (scalar.h). A caller that has r = 1/rms, such
+// as a backward pass that saved it, passes that instead of epsilon.
 namespace formula {
 
 // r = 1 / sqrt(mean_j x_j^2 + epsilon) of each row.

@@ -81,8 +81,8 @@ TEST(RmsNorm, RefusesAWeightOfAnotherWidth) {
                InternalError);
 }
 
-// What saved r = 1/rms gives it back, as it is: with 2 r, xhat and so y and
-// d_weight double, all exactly.
+// A given r = 1/rms is used as it is: with 2 r, xhat doubles, and so do y and
+// d_weight, all exactly.
 TEST(RmsNorm, TakesTheReciprocalThatItIsGiven) {
   const Matrix hidden = RandomMatrix(3, 8, 5, 1);
   const Matrix d_out = RandomMatrix(3, 8, 5, 3);

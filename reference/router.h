@@ -26,7 +26,7 @@ struct RouterSettings {
   Fallback fallback = Fallback::kNone;
 };
 
-// What the layer and the backward pass need.
+// What the layer and the backward pass need from the router.
 struct RouterSaved {
   Matrix soft_weights;  // [tokens, experts]: p, or softmax(scores) if sparse
   Matrix gates;         // [tokens, experts]: after cutoff and cap
@@ -54,8 +54,8 @@ RouterGradients RouterBackward(const RouterSettings& settings,
                                const Matrix& d_gates);
 
 // Returns d_scores of a soft router for a gradient with respect to the soft
-// weights of *every* expert, active or not: the way of the load-balancing loss,
-// which holds the allocation and the temperature constant (SPEC.md 2.5).
+// weights of *every* expert, active or not: the path of the load-balancing
+// loss, which holds the allocation and the temperature constant (SPEC.md 2.5).
 Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights);
 

@@ -124,7 +124,7 @@ TEST(SoftRouter, CapKeepsTheLargestScoresAndBreaksTiesByIndex) {
 
 TEST(SoftRouter, FallbackKeepsTheBestExpertOfATokenThatHasNone) {
   Matrix scores(2, 4);
-  scores << 0.1, 0.2, 0.2, 0,  // nearly uniform: nobody above 2 k/E
+  scores << 0.1, 0.2, 0.2, 0,  // nearly uniform: no expert above 2 k/E
       0, 9, 0, 0;              // one expert far above
   RouterSettings settings = Soft(1, 1, 2, 4, 2);
   const RouterSaved none = RouterForward(settings, scores);
@@ -136,7 +136,7 @@ TEST(SoftRouter, FallbackKeepsTheBestExpertOfATokenThatHasNone) {
   EXPECT_EQ(ActiveOf(top1, 0), (std::vector<int>{1}));  // ties: lower index
   EXPECT_EQ(top1.gates(0, 1), top1.soft_weights(0, 1));
   EXPECT_EQ(ActiveOf(top1, 1), (std::vector<int>{1}));
-  // The expert that fell back gets its gradient like an active one.
+  // The fallback's expert gets its gradient like an active one.
   const RouterGradients gradients =
       RouterBackward(settings, scores, top1, Matrix::Ones(2, 4));
   EXPECT_GT(gradients.d_scores(0, 1), 0);

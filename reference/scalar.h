@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scalar.h - what the formulas (namespace formula) ask of the number N that
-// they are run over, besides + - * /, comparisons, abs, exp, log, sqrt and
-// hypot.
+// scalar.h - what the formulas (namespace formula) ask of their number type N,
+// besides + - * /, comparisons, abs, exp, log, sqrt and hypot.
 //
 //   double      computes: what the functions of this package return
 //   Dual        differentiates (dual.h)

@@ -7,9 +7,9 @@
 //   loss = sum over tokens of cross-entropy(RMSNorm(h) W_head^T, targets)
 //                                                                 SPEC.md 3.2
 //
-// Says in double and in one obvious way what optimized/model.h computes: the
-// same parameters in the same flat layout, the same scaling of the gradient,
-// the same statistics. Mirrors optimized::Model::Forward and ForwardBackward.
+// Computes in double, in one obvious way, what optimized/model.h computes, with
+// the same parameters in the same flat layout, gradient scaling and statistics.
+// Mirrors optimized::Model::Forward and ForwardBackward.
 #ifndef SOFTMOE_REFERENCE_TRANSFORMER_H_
 #define SOFTMOE_REFERENCE_TRANSFORMER_H_
 
@@ -54,7 +54,7 @@ std::vector<LayerAllocation> Allocations(const Config& config,
                                          const Vector& parameters,
                                          const RoutingState& routing);
 
-// What a layer of the model computes with for `group`, given its allocation.
+// The settings of one layer for `group`, given the layer's allocation.
 DecoderBlockSettings BlockSettings(const Config& config,
                                    const BalanceGroup& group,
                                    const RoutingState& routing,
@@ -79,7 +79,7 @@ struct GroupResult {
   double Objective(double loss_scale, double group_scale) const;
 };
 
-// Loss and routing of one group.
+// Computes the loss and routing of one group.
 //
 //   parameters  [ParameterLayout(config).total]
 //   replay      empty, or the selection to use in each layer

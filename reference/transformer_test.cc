@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Laws of the whole model: values by hand and invariances. Its gradient is
-// tested in property_tests/verify/gradients/model_dual_test.cc, what it refuses
-// in transformer_errors_test.cc.
+// tested in property_tests/verify/gradients/model_dual_test.cc, and what it
+// refuses in transformer_errors_test.cc.
 #include "reference/transformer.h"
 
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ using testing::TinyParameters;
 using testing::TinyRouting;
 using testing::TinyTokens;
 
-// For sums taken in another order. The longest path through one layer of the
-// tiny model has sums of 8, 8, 4, 6, 8, 8, 8, 5, 8, 12 and 5 terms, the head 8
-// and 11: under 256 roundings in two layers forward and as many backward, half
-// an ulp each. Norms (weights below 2, rms near 1), softmax and the soft top-k
-// (scores of size 3, temperature above 1) amplify a relative error by less than
-// 2 each, four times on that path: 256 * 16 ulp.
+// The tolerance for sums taken in another order. The longest path through one
+// layer of the tiny model has sums of 8, 8, 4, 6, 8, 8, 8, 5, 8, 12 and 5
+// terms, the head 8 and 11: under 256 roundings in two layers forward and as
+// many backward, half an ulp each. Norms (weights below 2, rms near 1), softmax
+// and the soft top-k (scores of size 3, temperature above 1) amplify a relative
+// error by less than 2 each, four times on that path: 256 * 16 ulp.
 constexpr double kReordered = 4096 * kUlp;
 
 std::vector<int32_t> SwapHalves(std::vector<int32_t> tokens) {
@@ -250,7 +250,7 @@ TEST(Transformer, TokensWithoutExpertsPassThrough) {
                              off.gradients)
                   .norm(),
               0);
-    // The load balance still teaches the router.
+    // The load-balancing loss still trains the router.
     EXPECT_GT(TensorElements(TensorNamed(layout, prefix + "router_weight"),
                              off.gradients)
                   .norm(),

@@ -4,10 +4,10 @@
 //
 // Two configurations with the same ConfigHash produce the same bits on one
 // backend and ISA level, with one version of the C library (DESIGN.md,
-// "Determinism"). Whatever does not change results (threads, output
-// folder, logging interval) is in RuntimeConfig and stays out of the hash. Two
-// keys of TrainingConfig change none, either, and are in it, since they shape
-// the computation and its log: micro_batch_sequences and eval_every.
+// "Determinism"). Whatever does not change results (threads, output folder,
+// logging interval) is in RuntimeConfig and stays out of the hash. Two keys of
+// TrainingConfig, micro_batch_sequences and eval_every, change no results
+// either but are hashed, since they shape the computation and its log.
 //
 // Field names are the keys of the TOML files. Adding a field means adding it
 // to VisitConfig (config_fields.h), which alone drives parsing, printing and
@@ -80,8 +80,8 @@ enum class Precision {
 struct TrainingConfig {
   int64_t steps = 18000;
   int64_t global_batch_sequences = 240;
-  // If a file leaves out either of these, it is derived from what the file does
-  // set, as near to the default as possible (config_check.h).
+  // If a file omits either of these, it is derived from what the file does set,
+  // as near to the default as possible (config_check.h).
   int64_t micro_batch_sequences = 30;    // divides the global batch
   int64_t balance_group_sequences = 30;  // divides the micro-batch (ruling 6)
   double learning_rate = 1e-3;
@@ -98,7 +98,7 @@ struct TrainingConfig {
   Precision precision = Precision::kFp32;
 };
 
-// What is changed in the text of documents.
+// Changes made to the text of documents.
 enum class Normalise {
   kNone,
   kHfOpenWebText,  // as in Hugging Face's OpenWebText
@@ -124,8 +124,8 @@ struct Config {
   }
 };
 
-// What a backward pass computes again instead of keeping it from the forward
-// pass. Changes no bit.
+// What a backward pass recomputes instead of keeping it from the forward pass.
+// Changes no bit.
 enum class Recompute {
   kNone,
   kExperts,  // the products of the experts' first matrices
@@ -143,13 +143,13 @@ struct RuntimeConfig {
   std::string place_owt, place_c4;  // of the corpora's files; "": the cache
 };
 
-// Checks every range and relation of `config`; throws ConfigError that names
+// Checks every range and relation of `config`. Throws a ConfigError that names
 // the key, the value and the allowed range.
 void ValidateConfig(const Config& config);
 
-// The resolved configuration as canonical TOML: fixed order, shortest decimal
-// that reads back as the same double; keys that were added later are left out
-// if they have their default (config_fields.h).
+// Returns the resolved configuration as canonical TOML: fixed order, and the
+// shortest decimals that read back as the same doubles. Keys that were added
+// later are left out if they have their default (config_fields.h).
 std::string ConfigToToml(const Config& config);
 
 // First 16 hex digits of SHA-256 over ConfigToToml.

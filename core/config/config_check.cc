@@ -58,7 +58,7 @@ void FollowBatchSizes(bool micro_batch_set, bool balance_group_set,
     micro = NearestDivisor(batch, micro, whole_groups ? group : 1);
   }
   if (!balance_group_set) {
-    // One complaint, about the micro-batch, is enough.
+    // If the micro-batch does not divide the batch, that complaint is enough.
     const bool divides = batch % micro == 0;
     group =
         NearestDivisor(divides ? micro : NearestDivisor(batch, micro), group);
@@ -101,7 +101,7 @@ class Checker {
   }
   void AddOutOfRange(const std::string& key, const AllowedRange& range,
                      bool finite) {
-    // "inf must be > 0" would puzzle a reader who knows that it is.
+    // "inf must be > 0" would puzzle a reader, since inf is.
     const bool one_sided = std::isfinite(range.low) && std::isinf(range.high);
     Add(key,
         "must be " + range.Describe() +
@@ -191,7 +191,7 @@ void CheckRouter(const Config& config, Checker* checker) {
     checker->Add(k,
                  fmt::format("must be in [1, {}] (model.num_experts)",
                              config.model.num_experts),
-                 "activate fewer experts or have more");
+                 "activate fewer experts, or raise model.num_experts");
   }
   if (traits.exact_k &&
       r.mean_active_experts != std::floor(r.mean_active_experts)) {
@@ -203,13 +203,13 @@ void CheckRouter(const Config& config, Checker* checker) {
   if (r.noise == NoiseKind::kNone && r.noise_amplitude > 0) {
     checker->Add("router.noise_amplitude",
                  "has no effect with router.noise = \"none\"",
-                 "set router.noise, or the amplitude to 0");
+                 "set router.noise, or set the amplitude to 0");
   }
   if (r.noise != NoiseKind::kNone && r.noise_amplitude == 0) {
     checker->Add(
         "router.noise_amplitude",
-        fmt::format("is no noise, with router.noise = {}", TomlText(r.noise)),
-        "set the amplitude, or router.noise to \"none\"");
+        fmt::format("means no noise, but router.noise = {}", TomlText(r.noise)),
+        "set the amplitude, or set router.noise to \"none\"");
   }
   if (r.noise == NoiseKind::kInputJitter && r.noise_amplitude >= 1) {
     checker->Add("router.noise_amplitude",
@@ -252,7 +252,7 @@ void CheckTraining(const TrainingConfig& t, Checker* checker) {
   CheckBatchSizes(t, checker);
 }
 
-// Products of sizes that are fine one by one, so that they fit 63 bits.
+// Checks that products of sizes, each of which is in range, fit into 63 bits.
 void CheckProducts(const Config& config, Checker* checker) {
   constexpr double kMost = 0x1p62;
   const std::string steps_key = "training.steps";
@@ -290,7 +290,7 @@ void CheckProducts(const Config& config, Checker* checker) {
   }
 }
 
-// The kernels number the rows that a pass gives its experts by 32 bits.
+// Checks that the rows that a pass gives its experts can be counted in 32 bits.
 void CheckRows(const Config& config, Checker* checker) {
   const ModelConfig& m = config.model;
   const char* const group_key = "training.balance_group_sequences";

@@ -15,17 +15,17 @@
 
 namespace softmoe {
 
-// The divisor of `number` whose ratio to `wanted` is nearest to 1, among the
-// multiples of `unit`; 0 if there is none. (Two are never equally near: d*e =
-// wanted^2 makes `wanted` itself such a divisor.) All arguments are in [1,
-// 2^20].
+// Returns the divisor of `number`, among the multiples of `unit`, whose ratio
+// to `wanted` is nearest to 1; 0 if there is none. (Two are never equally near:
+// d*e = wanted^2 makes `wanted` itself such a divisor.) All arguments must be
+// in [1, 2^20].
 int64_t NearestDivisor(int64_t number, int64_t wanted, int64_t unit = 1);
 
-// Derives the sizes that were not set from those that were: the micro-batch
+// Derives the sizes that were not set from those that were. The micro-batch
 // becomes the divisor of the global batch nearest to its default (in whole
-// groups, if the group was set), the balance group the divisor of the
-// micro-batch nearest to its own default. Defaults that fit are kept. Sizes out
-// of range are left to ConfigProblems.
+// groups if the group was set), and the balance group becomes the divisor of
+// the micro-batch nearest to its own default. Defaults that fit are kept. Sizes
+// out of range are left to ConfigProblems.
 void FollowBatchSizes(bool micro_batch_set, bool balance_group_set,
                       TrainingConfig* training);
 
@@ -34,7 +34,7 @@ struct ConfigProblem {
   std::string message;  // "router.tau = -1 must be > 0; the default is ..."
 };
 
-// All problems, in the order of the keys; empty for a valid configuration.
+// Return all problems, in the order of the keys; none if all keys are valid.
 std::vector<ConfigProblem> ConfigProblems(const Config& config);
 std::vector<ConfigProblem> RuntimeProblems(const RuntimeConfig& runtime);
 

@@ -78,7 +78,7 @@ const char* EnumName(E value) {
   throw InternalError("an enumeration has a value without a name");
 }
 
-// The value called `name`, or nullopt.
+// Returns the value called `name`, or nullopt.
 template <typename E>
 std::optional<E> ParseEnum(std::string_view name) {
   for (const auto& [value, candidate] : EnumNames<E>::kNames) {
@@ -87,7 +87,7 @@ std::optional<E> ParseEnum(std::string_view name) {
   return std::nullopt;
 }
 
-// All names, in the order of declaration.
+// Returns all names, in the order of declaration.
 template <typename E>
 std::vector<std::string> EnumChoices() {
   std::vector<std::string> choices;

@@ -13,8 +13,7 @@
 
 namespace softmoe {
 
-// The range of a number on its own; config_check.cc has the relations between
-// keys.
+// The range of a single number. Relations between keys: config_check.cc.
 struct AllowedRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -38,33 +37,33 @@ constexpr AllowedRange Below(double low, double high) {
   return {.low = low, .high = high, .high_excluded = true};
 }
 constexpr AllowedRange kAnyText = {};
-// Of numbers that kernels take as floats: there, neither these nor their
-// inverses become 0 or infinite.
+// The range of numbers that kernels take as floats: neither such a float nor
+// its inverse becomes 0 or infinite.
 constexpr AllowedRange kFloat = Between(1e-30, 1e30);
 constexpr AllowedRange kFloatOrZero = Between(0, 1e30);
-// Of AdamW's betas. Kernels take them as floats, up to 2^-25 away, but correct
-// moments by 1 - beta^t in double, so that a first step is wrong by up to
-// 2^-25 / (1 - beta1) + 2^-26 / (1 - beta2) of itself: 4.5e-4 at these ends.
+// The range of AdamW's betas. Kernels take them as floats, up to 2^-25 away,
+// but correct moments by 1 - beta^t in double, so a first step is wrong by up
+// to 2^-25 / (1 - beta1) + 2^-26 / (1 - beta2) of itself: 4.5e-4 at 0.9999.
 constexpr AllowedRange kBeta = Between(0, 0.9999);
-// Of AdamW's epsilon. An update of v may flush a square and a sum to 0, each
-// below 2^-126: v / (1 - beta2^t) then lacks up to 2^-125 / (1 - beta2), and
-// its root up to 1.6e-17, at the end of kBeta. That is 1.6 % of epsilon at this
-// end; with much smaller ones a step of 1 could become any m / epsilon.
+// The range of AdamW's epsilon. An update of v may flush a square and a sum to
+// 0, each below 2^-126. Then v / (1 - beta2^t) lacks up to 2^-125 / (1 -
+// beta2), and its root up to 1.6e-17, 1.6 % of this lowest epsilon. With a much
+// lower one, a step of 1 could become any m / epsilon.
 constexpr AllowedRange kAdamEpsilon = Between(1e-15, 1e30);
-// Of a batch, of its micro-batches and of its balance groups.
+// The most sequences in a batch, a micro-batch or a balance group.
 constexpr int64_t kMaxSequences = 1 << 20;
 
 // The range of a key that was added later. Its default must mean what is done
-// without the key and can never change: a key with its default is left out of
-// the text that is hashed (config_text.h), so that configurations keep their
-// hashes, and runs their folders.
+// without the key, and must never change. A key with its default is left out of
+// the hashed text (config_text.h), so that configurations keep their hashes,
+// and runs their folders.
 struct LaterKey : AllowedRange {};
 constexpr LaterKey Later(const AllowedRange& range) { return {range}; }
 
 // Calls visit(section, key, field, range) for every field of `config` (const or
-// not) in the canonical order. The upper limits of sizes keep those of a model
-// within 63 bits and, with what config_check.cc asks of products, those of a
-// pass. The range of a new key is Later(...).
+// not) in the canonical order. The upper limits of sizes keep the sizes of a
+// model within 63 bits and, with the checks of products in config_check.cc, the
+// sizes of a pass. The range of a new key is Later(...).
 template <typename ConfigType, typename Visitor>
 void VisitConfig(ConfigType& config, Visitor&& visit) {
   auto& m = config.model;

@@ -100,7 +100,7 @@ std::vector<BadCase> BadCases() {
          c.router.noise_amplitude = 1;
        }},
       {"router.noise_amplitude = 0.0",
-       "is no noise, with router.noise = \"logit_gauss\"; set the amplitude",
+       "means no noise, but router.noise = \"logit_gauss\"; set the amplitude",
        [](C& c) { c.router.noise = NoiseKind::kLogitGauss; }},
       {"model.num_experts = 257", "must be in [1, 256]",
        [](C& c) { c.model.num_experts = 257; }},
@@ -164,7 +164,7 @@ TEST(ValidateConfig, AcceptsAsManyRowsAsKernelsNumber) {
   EXPECT_EQ(ConfigProblems(config).size(), 1u);
 }
 
-// The ends of the ranges, as kernels have them.
+// The ends of the ranges, as the floats that kernels take.
 TEST(ValidateConfig, RangesOfFloatsAreThoseOfFloats) {
   for (const double end : {kFloat.low, kFloat.high}) {
     const auto as_float = static_cast<float>(end);
@@ -228,7 +228,7 @@ TEST(ValidateConfig, RefusesSizesWhoseProductsOverflow) {
   EXPECT_EQ(problems(config), "");
 }
 
-// Every number of every section, so that no key lacks a range.
+// Tries every number of every section, so that no key lacks a range.
 TEST(ValidateConfig, RefusesNaNInEveryRealKeyAndMinusOneInEveryInteger) {
   for (const auto& [key, value] : ExactFields(Config())) {
     Config config;
@@ -489,7 +489,7 @@ TEST(WholeExperts, AreOneAtLeastAndAllAtMost) {
   EXPECT_EQ(WholeExperts(std::nan(""), 8), 1);
 }
 
-// k where there is no cap, whatever the expansion factor.
+// It is k where there is no cap, whatever the expansion factor.
 TEST(MaxActive, IsTheCapOrK) {
   Config config;
   config.router.expansion_factor = 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// config_text.h - a configuration as TOML text: each value, and the whole that
-// is stored and hashed.
+// config_text.h - a configuration as TOML text: each value, and the whole text
+// that is stored and hashed.
 #ifndef SOFTMOE_CORE_CONFIG_CONFIG_TEXT_H_
 #define SOFTMOE_CORE_CONFIG_CONFIG_TEXT_H_
 
@@ -16,7 +16,7 @@
 
 namespace softmoe {
 
-// The text that TOML reads back as the same value.
+// Return the text that TOML reads back as the same value.
 std::string TomlText(int64_t value);
 std::string TomlText(double value);  // shortest, always with '.' or 'e'
 std::string TomlText(const std::string& value);          // quoted and escaped
@@ -26,9 +26,9 @@ requires std::is_enum_v<E> std::string TomlText(E value) {
   return TomlText(std::string(EnumName(value)));
 }
 
-// The keys that `visit_all(config, visit)` visits, as VisitConfig does, in
-// sections, in order. A LaterKey with its default is left out, so that adding a
-// key changes neither the text nor the hash.
+// Returns the keys that `visit_all(config, visit)` visits, as VisitConfig does,
+// in sections and in order. A LaterKey with its default is left out, so adding
+// a key changes neither the text nor the hash.
 template <typename T, typename VisitAll>
 std::string CanonicalToml(const T& config, const VisitAll& visit_all) {
   std::vector<std::string> defaults;

@@ -23,7 +23,7 @@ std::string Position(const toml::source_region& source) {
                      source.begin.line, source.begin.column);
 }
 
-// The type of what the user wrote: "an integer", ...
+// Returns the type of what the user wrote: "an integer", ...
 const char* TypeOf(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::string:
@@ -51,7 +51,7 @@ bool IsTomlText(const std::string& text) {
   }
 }
 
-// Sets those fields of a configuration that a table mentions.
+// Sets the fields of a configuration that a table mentions.
 class TableReader {
  public:
   // If `origin` is not empty, it replaces the position of every value, and
@@ -143,7 +143,7 @@ class TableReader {
     };
     if constexpr (std::is_same_v<T, int64_t>) {
       if (!node.is_integer()) {
-        refuse("an integer (digits without point or exponent)");
+        refuse("an integer (without decimal point or exponent)");
       }
       field = node.as_integer()->get();
     } else if constexpr (std::is_same_v<T, double>) {
@@ -171,8 +171,8 @@ class TableReader {
       static_assert(std::is_same_v<T, std::string>);
       if (!node.is_string() && origin_.empty()) refuse("text in quotes");
       field = Text(node);
-      // An option can hold any bytes; a result with them could not be read
-      // back.
+      // An option can hold any bytes; a result that holds them could not be
+      // read back.
       if (!IsTomlText(field)) {
         throw ConfigError(
             fmt::format("{}: '{}' is not UTF-8 text; rename it", where, key));
@@ -181,8 +181,8 @@ class TableReader {
     draft_->origins[key] = where;
   }
 
-  // toml++ reads no integer beyond 2^53 as a number. An override that TOML
-  // cannot read is text: also some integers.
+  // toml++ reads no integer beyond 2^53 as a double. An override that TOML
+  // cannot read is text; some integers are such overrides.
   std::string TypeWritten(const toml::node& node) const {
     if (node.is_integer() && !node.value<double>()) {
       return "an integer beyond 2^53";
@@ -196,8 +196,8 @@ class TableReader {
                : TypeOf(node);
   }
 
-  // The text of a string node; for any other node what the override wrote or,
-  // in a file, the node's type.
+  // Returns the text of a string node; for any other node, what the override
+  // says or, in a file, the node's type.
   std::string Text(const toml::node& node) const {
     if (const auto* text = node.as_string()) return text->get();
     return origin_.empty() ? std::string(TypeOf(node)) : raw_;
@@ -220,10 +220,10 @@ void CheckNesting(const std::string& text, const std::string& name) {
   for (const char c : text) {
     points += c == '.' ? 1 : 0;
     if (points > kMaxPointsPerLine) {
-      throw ConfigError(fmt::format(
-          "{}:{}: a line with more than {} points, which keys could nest; "
-          "break it",
-          name, line, kMaxPointsPerLine));
+      throw ConfigError(
+          fmt::format("{}:{}: this line has more than {} dots, and a key with "
+                      "so many would nest too deep; split the line",
+                      name, line, kMaxPointsPerLine));
     }
     if (c == '\n') {
       ++line;
@@ -308,7 +308,7 @@ toml::table ParseToml(const std::string& text, const std::string& name) {
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    throw ConfigError(fmt::format("{}: not valid TOML: {}; mend the line",
+    throw ConfigError(fmt::format("{}: not valid TOML: {}; correct the line",
                                   Position(error.source()),
                                   error.description()));
   }

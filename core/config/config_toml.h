@@ -18,9 +18,8 @@
 
 namespace softmoe {
 
-// A configuration under construction. Later calls override earlier ones;
-// nothing is range-checked before Resolve, so that one override can correct
-// another.
+// A configuration under construction. Later calls override earlier ones.
+// Nothing is range-checked before Resolve, so one override can correct another.
 struct ConfigDraft {
   Config config;
   RuntimeConfig runtime;
@@ -34,37 +33,37 @@ struct ConfigDraft {
   // for unknown sections and keys and for values of a wrong type.
   void Apply(const toml::table& table);
 
-  // Sets one key from "section.key=value", the value in TOML syntax; text
-  // needs no quotes. Throws ConfigError that shows the option.
+  // Sets one key from "section.key=value", the value in TOML syntax; text needs
+  // no quotes. Throws a ConfigError that shows the option.
   void ApplyOverride(const std::string& assignment);
 
-  // Sets the keys that nobody set and that follow from others
-  // (config_check.h). Throws ConfigError with everything that ConfigProblems
+  // Sets the keys that nobody has set and that follow from others
+  // (config_check.h). Throws a ConfigError with everything that ConfigProblems
   // and RuntimeProblems find, each line with its origin.
   void Resolve();
 };
 
-// `assignment`, as ApplyOverride takes it, without spaces at its ends and
-// around its "=".
+// Returns `assignment`, as ApplyOverride takes it, without spaces at its ends
+// and around its "=".
 std::string TrimmedOverride(const std::string& assignment);
 
-// Parses TOML text, which messages call `name` (a file name). Throws
+// Parses TOML text, which messages call `name` (a file name). Throws a
 // ConfigError with position.
 toml::table ParseToml(const std::string& text, const std::string& name);
 
 // Like ParseToml, for a file. Throws EnvironmentError if it cannot be read, and
-// DataError if it is too long for such a text.
+// DataError if it is too long (ReadSmallText).
 toml::table ParseTomlFile(const std::filesystem::path& path);
 
-// Defaults, then the file, then the overrides; validated.
+// Applies the defaults, then the file, then the overrides, and validates.
 ConfigDraft LoadConfig(const std::filesystem::path& path,
                        const std::vector<std::string>& overrides);
 
-// The inverse of ConfigToToml, for configurations stored in result files;
-// messages call the text `name`. Validated.
+// The inverse of ConfigToToml, for configurations stored in result files; it
+// validates. Messages call the text `name`.
 Config ParseConfig(const std::string& text, const std::string& name);
 
-// "FILE:LINE:COLUMN" of a node or key that a parser read.
+// Returns "FILE:LINE:COLUMN" of a node or key that a parser has read.
 std::string TomlPosition(const toml::node& node);
 
 }  // namespace softmoe

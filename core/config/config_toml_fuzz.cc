@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text as a configuration file, preceded by `--set` options (lines that
-// begin with "--set "). What is accepted prints as TOML that reads back the
-// same.
+// begin with "--set "). An accepted configuration prints as TOML that reads
+// back the same.
 
 #include "core/config/config_toml.h"
 #include "core/config/toml.h"

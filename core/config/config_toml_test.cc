@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The message of the ConfigError for a file "a.toml" with this text and these
-// options, or kNoError.
+// Returns the message of the ConfigError for a file "a.toml" with this text and
+// these options, or kNoError.
 std::string ErrorOf(const std::string& text,
                     const std::vector<std::string>& overrides = {}) {
   return MessageOf<ConfigError>([&] {
@@ -101,7 +101,7 @@ TEST(ConfigToml, UnknownNamesAreErrorsWithPositionAndSuggestion) {
 TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
   EXPECT_EQ(ErrorOf("[training]\nsteps = 1e3\n"),
             "a.toml:2:9: 'training.steps' is a real number, but must be an "
-            "integer (digits without point or exponent)");
+            "integer (without decimal point or exponent)");
   EXPECT_EQ(ErrorOf("[training]\nlearning_rate = \"high\"\n"),
             "a.toml:2:17: 'training.learning_rate' is text, but must be a "
             "number");
@@ -124,7 +124,7 @@ TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
   EXPECT_EQ(ErrorOf("[router]\ntau = 9007199254740993\n"),
             "a.toml:2:7: 'router.tau' is an integer beyond 2^53, but must be a "
             "number or \"calibrated\"");
-  // Where none is near, the choices stand there once.
+  // If no choice is near, the choices are listed only once.
   EXPECT_EQ(ErrorOf("[router]\nfallback = \"always\"\n"),
             "a.toml:2:12: 'router.fallback' is 'always', but must be 'none' or "
             "'top1'");
@@ -150,8 +150,8 @@ TEST(ConfigToml, SyntaxErrorsHaveAPosition) {
   EXPECT_TRUE(Says(text, "not valid TOML"));
 }
 
-// toml++ 3.3 declares these unreachable, or asserts that they do not happen
-// (toml.h); --config=ubsan sees the former.
+// toml++ 3.3 declares these cases unreachable, which --config=ubsan sees, or
+// asserts that they do not happen (toml.h).
 TEST(ConfigToml, LettersAndBracketsInOddPlacesAreSyntaxErrors) {
   for (const char* text :
        {"x = \xC3\xA9", "x = 1 \xD0\x80", "x\xE3\x81\x82 = 1", "[)]", "[a.)]",
@@ -166,10 +166,9 @@ TEST(ConfigToml, DeepKeysAreRefusedBeforeTheStackEnds) {
   for (int i = 0; i < 1'000'000; ++i) key += ".a";
   for (const std::string& text :
        {key + " = 1", "[" + key + "]", "x = 1\ny = {" + key + " = 1}"}) {
-    EXPECT_TRUE(Says(ErrorOf(text), "more than 64 points"));
+    EXPECT_TRUE(Says(ErrorOf(text), "more than 64 dots"));
   }
-  EXPECT_TRUE(
-      Says(ErrorOf("", {"model.d_model={" + key + "=1}"}), "64 points"));
+  EXPECT_TRUE(Says(ErrorOf("", {"model.d_model={" + key + "=1}"}), "64 dots"));
   EXPECT_EQ(
       ErrorOf("x = 1\ny = \"" + std::string(65, '.') + '"').find("a.toml:2: "),
       0u);
@@ -216,7 +215,7 @@ TEST(ConfigOverride, ErrorsShowTheOption) {
             "'expansion_factor'?");
   EXPECT_EQ(ErrorOf("", {"training.steps=many"}),
             "--set training.steps=many: 'training.steps' is text, but must be "
-            "an integer (digits without point or exponent)");
+            "an integer (without decimal point or exponent)");
   EXPECT_EQ(ErrorOf("[training]\nsteps = 5", {"training.steps=0"}),
             "--set training.steps=0: training.steps = 0 must be in [1, "
             "2147483647]; the default is 18000");
@@ -241,8 +240,8 @@ TEST(ConfigDraft, AppliesSubtreesOfAGridWithTheirPositions) {
   EXPECT_EQ(message.find("grid.toml:3:26: router.tau = -1"), 0u) << message;
 }
 
-// The sizes of batch, micro-batch and balance group for a file with these
-// lines.
+// Returns the sizes of batch, micro-batch and balance group for a file with
+// these lines.
 std::vector<int64_t> BatchSizes(
     const std::string& lines, const std::vector<std::string>& overrides = {}) {
   ConfigDraft draft;
@@ -275,7 +274,7 @@ TEST(BatchSizes, WhatIsLeftOutFollowsWhatIsSet) {
   EXPECT_EQ(BatchSizes(micro + "48\n" + group + "4"), (Sizes{240, 48, 4}));
   EXPECT_EQ(BatchSizes(batch + "16\n" + micro + "8\n" + group + "2"),
             (Sizes{16, 8, 2}));
-  // An override counts like the file, and dependent sizes follow it.
+  // An override counts as the file does, and dependent sizes follow it.
   EXPECT_EQ(BatchSizes("", {"training.global_batch_sequences=16"}),
             (Sizes{16, 16, 16}));
   EXPECT_EQ(BatchSizes(batch + "16", {"training.micro_batch_sequences=4"}),
@@ -329,7 +328,7 @@ TEST(LoadConfig, ReadsFilesAndNamesMissingOnes) {
   WriteFileAtomically(folder / "binary.toml", std::string("\0\xff\xfe", 3));
   EXPECT_THROW(LoadConfig(folder / "binary.toml", {}), ConfigError);
   EXPECT_TRUE(Says(MessageOf<DataError>([] { LoadConfig("/dev/zero", {}); }),
-                   "/dev/zero: over 64 MiB, so no configuration"));
+                   "/dev/zero: larger than 64 MiB, so it cannot be"));
 }
 
 RC_GTEST_PROP(ParseConfig, IsTheInverseOfConfigToToml, ()) {

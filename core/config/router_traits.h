@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// router_traits.h - what each kind of router has, and what follows for a cap.
+// router_traits.h - what each kind of router has, and the cap that follows.
 //
 // A new kind is an enumerator in config.h and a row here. Code that depends on
 // whether there is a cutoff, a cap or a temperature asks for that trait, never
-// for the kind. The reference is the exception: it would share the errors of
-// this table, so it asks for kinds and computes its caps itself.
+// for the kind. The reference is the exception: so as not to share the errors
+// of this table, it asks for kinds and computes its caps itself.
 #ifndef SOFTMOE_CORE_CONFIG_ROUTER_TRAITS_H_
 #define SOFTMOE_CORE_CONFIG_ROUTER_TRAITS_H_
 
@@ -26,7 +26,7 @@ struct RouterTraits {
   bool cap;             // ceil(alpha k_l) experts at most; otherwise k
 };
 
-// The row of `kind`; its name is nullptr if there is no such kind.
+// Returns the row of `kind`; its name is nullptr if there is no such kind.
 constexpr RouterTraits TraitsOf(RouterKind kind) {
   switch (kind) {  // a missing row, or a missing trait, does not compile
     case RouterKind::kSparse:
@@ -67,15 +67,15 @@ inline constexpr int kNumRouterKinds = [] {
   return kinds;
 }();
 
-// Whether the router has `trait`, one of the fields; every router has nullptr.
+// Whether the router has `trait`, a field of RouterTraits; true for nullptr.
 constexpr bool HasTrait(const Config& config, bool RouterTraits::*trait) {
   return trait == nullptr || TraitsOf(config).*trait;
 }
 
-// The whole number of experts that `experts` of them take: rounded up, in
-// [1, num_experts]. The slack is for what rounding adds to k_l: 1.5000001 is no
-// reason for a cap of 4, nor is 6 + 2^-50 one for counting 7 experts
-// (DESIGN.md, rulings 5 and 22). NaN gives 1.
+// Rounds the real number `experts` up to a whole number in [1, num_experts].
+// The slack absorbs what rounding adds to k_l: 1.5000001 is no reason for a cap
+// of 4, nor 6 + 2^-50 for counting 7 experts (DESIGN.md, rulings 5 and 22). NaN
+// gives 1.
 inline int64_t WholeExperts(double experts, int64_t num_experts) {
   constexpr double kSlack = 1e-6;
   const double whole = std::ceil(experts - kSlack);
@@ -83,7 +83,7 @@ inline int64_t WholeExperts(double experts, int64_t num_experts) {
       std::fmin(std::fmax(whole, 1), static_cast<double>(num_experts)));
 }
 
-// c_l, the most experts of a token in a layer with k_l = mean_active.
+// Returns c_l, the most experts of a token in a layer with k_l = mean_active.
 inline int64_t MaxActive(const Config& config, double mean_active) {
   const double factor =
       TraitsOf(config).cap ? config.router.expansion_factor : 1.0;

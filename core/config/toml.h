@@ -4,11 +4,11 @@
 // Include this, never <toml++/toml.h>: a whole program must use the same
 // version.
 //
-// is_non_ascii_horizontal_whitespace declares unreachable what every letter
-// from U+00A1 to U+0499 reaches where white space may stand ("x = \u00e9"):
-// undefined behaviour. Here it returns false, which is right. And parse_key
-// asserts, or lets the compiler assume, what its own next lines handle as an
-// error of the file ("[)]").
+// is_non_ascii_horizontal_whitespace declares a place unreachable that every
+// letter from U+00A1 to U+0499 reaches where white space may stand ("x =
+// \u00e9"): undefined behavior. Here it returns false, which is right. And
+// parse_key asserts, or lets the compiler assume, that an error of the file
+// ("[)]") does not occur, although its own next lines handle it.
 #ifndef SOFTMOE_CORE_CONFIG_TOML_H_
 #define SOFTMOE_CORE_CONFIG_TOML_H_
 

@@ -33,7 +33,7 @@ void TomlReader::FailAt(const std::string& key,
 
 std::string TomlReader::Text(const std::string& key) {
   const toml::node* node = Find(key);
-  if (node == nullptr || !node->is_string()) FailAt(key, "must be a text");
+  if (node == nullptr || !node->is_string()) FailAt(key, "must be a string");
   return node->as_string()->get();
 }
 
@@ -76,7 +76,7 @@ std::vector<T> TomlReader::Entries(const std::string& key,
   if (array == nullptr || !array->is_array()) FailAt(key, problem);
   std::vector<T> entries;
   for (const toml::node& entry : *array->as_array()) {
-    // An integer up to 2^53 is a number, too.
+    // An integer up to 2^53 is also accepted as a double.
     std::optional<T> value =
         std::is_same_v<T, double> ? entry.value<T>() : entry.value_exact<T>();
     if (!value) FailAt(key, problem);
@@ -96,7 +96,7 @@ std::vector<double> TomlReader::Numbers(const std::string& key) {
 std::vector<std::string> TomlReader::Texts(const std::string& key) {
   const toml::node* node = Find(key);
   if (node == nullptr) return {};
-  return Entries<std::string>(key, node, "must be an array of texts");
+  return Entries<std::string>(key, node, "must be an array of strings");
 }
 
 const toml::table* TomlReader::Table(const std::string& key) {
@@ -120,7 +120,7 @@ std::vector<const toml::table*> TomlReader::Tables(const std::string& key) {
 
 std::vector<std::vector<std::string>> TomlReader::TextLists(
     const std::string& key) {
-  constexpr const char* kProblem = "must be an array of arrays of texts";
+  constexpr const char* kProblem = "must be an array of arrays of strings";
   const toml::node* node = Find(key);
   if (node == nullptr || !node->is_array()) FailAt(key, kProblem);
   std::vector<std::vector<std::string>> lists;

@@ -14,11 +14,11 @@
 
 namespace softmoe {
 
-// One table. Call the getters, then Finish, which refuses keys that nobody
-// asked for. All throw DataError.
+// Reads one table. Call the getters, then Finish, which refuses keys that
+// nobody has asked for. All throw DataError.
 class TomlReader {
  public:
-  // `table` outlives the reader.
+  // `table` must outlive the reader.
   explicit TomlReader(const toml::table* table) : table_(*table) {}
 
   bool Has(const std::string& key) { return Find(key) != nullptr; }
@@ -30,7 +30,7 @@ class TomlReader {
   std::optional<double> OptionalNumber(const std::string& key);
   double Number(const std::string& key);                   // must be there
   std::vector<std::string> Texts(const std::string& key);  // or none
-  // Must be there.
+  // These two arrays must be there.
   std::vector<int64_t> Integers(const std::string& key);
   std::vector<double> Numbers(const std::string& key);
   // Sub-tables; nullptr or an empty list if absent.
@@ -47,7 +47,7 @@ class TomlReader {
 
  private:
   const toml::node* Find(const std::string& key);
-  // The entries of an array; fails at `key` if it is none, or not one of T.
+  // Returns the entries of an array; fails at `key` unless it is an array of T.
   template <typename T>
   std::vector<T> Entries(const std::string& key, const toml::node* array,
                          const char* problem) const;

@@ -29,7 +29,7 @@ TEST(TomlReader, ReadsArrays) {
   reader.Finish();
 }
 
-// What a reader says to "x = VALUE".
+// Returns the reader's error message for "x = VALUE".
 std::string Refusal(const std::string& value, void (*read)(TomlReader*)) {
   const toml::table table = ParseToml("x = " + value, "a.toml");
   TomlReader reader(&table);
@@ -50,12 +50,13 @@ TEST(TomlReader, OtherArraysAreErrorsWithPosition) {
         << value;
   }
   for (const char* value : {"'a'", "['a', 1]", "[['a']]"}) {
-    EXPECT_EQ(Refusal(value, [](TomlReader* r) { r->Texts("x"); }), x + "texts")
+    EXPECT_EQ(Refusal(value, [](TomlReader* r) { r->Texts("x"); }),
+              x + "strings")
         << value;
   }
   for (const char* value : {"'a'", "[['a'], 'b']", "[['a', 1]]"}) {
     EXPECT_EQ(Refusal(value, [](TomlReader* r) { r->TextLists("x"); }),
-              x + "arrays of texts")
+              x + "arrays of strings")
         << value;
   }
   for (const char* value : {"'1'", "9007199254740993"}) {

@@ -25,9 +25,9 @@ namespace fs = std::filesystem;
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kMaxSmallText = size_t{64} << 20;
 
-// A name that no other writer uses: hidden, so that listings of finished
-// files do not show it, and marked with the process, so that the leftover of a
-// killed process can be distinguished from a file being written.
+// Returns a name that no other writer uses: hidden, so that listings of
+// finished files do not show it, and marked with the process, so that the
+// leftover of a killed process can be distinguished from a file being written.
 fs::path TemporaryName(const fs::path& path) {
   static std::atomic<int> counter = 0;
   return path.parent_path() /
@@ -58,8 +58,8 @@ TemporaryNameParts SplitTemporaryName(std::string_view name) {
   return {name.substr(1), numbers[1]};
 }
 
-// The content of a file; of one that is longer than `limit`, a beginning that
-// is longer, too.
+// Returns the content of a file. If it is longer than `limit`, returns only a
+// beginning, which is also longer than `limit`.
 std::string ReadBeginning(const fs::path& path, size_t limit) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw FileError("read", path, errno);
@@ -191,8 +191,8 @@ std::string ReadSmallText(const fs::path& path) {
   std::string text = ReadBeginning(path, kMaxSmallText);
   if (text.size() > kMaxSmallText) {
     throw DataError(
-        fmt::format("{}: over {} MiB, so no configuration or table that people "
-                    "write; give another file",
+        fmt::format("{}: larger than {} MiB, so it cannot be a hand-written "
+                    "configuration or table; give another file",
                     path.string(), kMaxSmallText >> 20));
   }
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// atomic_file.h - files that are there whole or not at all.
+// atomic_file.h - files that exist whole or not at all.
 //
 // The bytes go to a temporary name in the same folder, which is synced and
 // renamed at the end, so that a crash, a signal or a full disk leaves the old
@@ -19,9 +19,9 @@ namespace softmoe {
 
 class AtomicFile {
  public:
-  // Creates the temporary file. Where `path` is a link, the file that it names
-  // is written, whether it is there or not. Throws EnvironmentError, also if a
-  // device or pipe is there.
+  // Creates the temporary file. If `path` is a link, the file that it names is
+  // written, whether it exists or not. Throws EnvironmentError, also if `path`
+  // is a device or pipe.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();  // without Commit the temporary file is removed
   AtomicFile(const AtomicFile&) = delete;
@@ -35,13 +35,13 @@ class AtomicFile {
   int64_t size() const { return size_; }
 
   // Syncs the file, renames it and syncs the folder. If it throws
-  // EnvironmentError, the temporary file is removed and the old one at `path`
-  // intact (if only the folder could not be synced, the new one is there,
-  // whole).
+  // EnvironmentError, the temporary file is removed, and the old one at `path`
+  // is intact (or, if only the folder could not be synced, replaced by the
+  // whole new one).
   void Commit();
 
-  // For writers with their own I/O (HDF5): the open temporary file. They do
-  // not mix with Write.
+  // The open temporary file, for writers with their own I/O (HDF5). Do not mix
+  // with Write.
   int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& temporary_path() const { return temporary_; }
@@ -58,8 +58,8 @@ class AtomicFile {
   std::vector<char> buffer_;
 };
 
-// Makes the name of a new or renamed file durable. Does nothing where the file
-// system cannot sync its folder, or this user may not list it. Throws
+// Makes the name of a new or renamed file durable. Does nothing if the file
+// system cannot sync the folder, or if this user may not list it. Throws
 // EnvironmentError.
 void SyncFolderOf(const std::filesystem::path& path);
 
@@ -67,8 +67,8 @@ void SyncFolderOf(const std::filesystem::path& path);
 void WriteFileAtomically(const std::filesystem::path& path,
                          std::string_view content);
 
-// The process that made the temporary file of this name (without folder), or 0
-// if it is not the name of one.
+// Returns the process that made the temporary file of this name (without
+// folder), or 0 if the name is not that of a temporary file.
 int64_t TemporaryFileOwner(std::string_view name);
 
 // Removes the temporary files that writers of the file at `path` left when they
@@ -77,13 +77,13 @@ int64_t TemporaryFileOwner(std::string_view name);
 // cannot be removed.
 void RemoveLeftoversOf(const std::filesystem::path& path);
 
-// The whole content of a file. Throws EnvironmentError if it cannot be read, or
-// is a device or a pipe, which may never end.
+// Returns the whole content of a file. Throws EnvironmentError if it cannot be
+// read, or is a device or a pipe, which may never end.
 std::string ReadWholeFile(const std::filesystem::path& path);
 
-// What people write, such as a configuration; also from a pipe, as a shell's
-// <(COMMAND) is. Throws EnvironmentError if it cannot be read, DataError if it
-// is over 64 MiB.
+// Reads text that people write, such as a configuration; also from a pipe, such
+// as a shell's <(COMMAND). Throws EnvironmentError if it cannot be read,
+// DataError if it is over 64 MiB.
 std::string ReadSmallText(const std::filesystem::path& path);
 
 }  // namespace softmoe

@@ -65,7 +65,7 @@ TEST(AtomicFile, ReplacesTheOldFile) {
   EXPECT_EQ(ReadWholeFile(path), "new");
 }
 
-// Sizes below, at and above what the buffer holds: the error comes from Write
+// Sizes below, at and above the size of the buffer: the error comes from Write
 // or from Commit.
 TEST(AtomicFile, FullDiskIsAnEnvironmentErrorAndTheOldFileStays) {
   const fs::path folder = FreshFolder("full_disk");
@@ -108,7 +108,7 @@ TEST(AtomicFile, ALinkStaysAndItsFileIsReplaced) {
   EXPECT_EQ(FilesIn(folder / "elsewhere"), Names({"data"}));
 }
 
-// Relative to its own folder, over other links.
+// The link is relative to its own folder, and leads over another link.
 TEST(AtomicFile, ALinkStaysWhereItsFileIsAbsent) {
   const fs::path folder = FreshFolder("dangling");
   fs::create_directory(folder / "elsewhere");
@@ -158,18 +158,18 @@ TEST(ReadSmallText, EndsAt64MiB) {
   const auto refusal = [](const fs::path& path) {
     return MessageOf<DataError>([&] { ReadSmallText(path); });
   };
-  EXPECT_TRUE(Says(refusal("/dev/zero"), "/dev/zero: over 64 MiB, so no "));
+  EXPECT_TRUE(Says(refusal("/dev/zero"), "/dev/zero: larger than 64 MiB, "));
   const fs::path large = folder / "large.toml";
   WriteFileAtomically(large, "x");
   fs::resize_file(large, (int64_t{64} << 20) + 1);
-  EXPECT_TRUE(Says(refusal(large), large.string() + ": over 64 MiB"));
+  EXPECT_TRUE(Says(refusal(large), large.string() + ": larger than 64 MiB"));
   fs::resize_file(large, int64_t{64} << 20);
   EXPECT_EQ(ReadSmallText(large).size(), size_t{64} << 20);
   EXPECT_THROW(ReadSmallText(folder / "absent"), EnvironmentError);
   EXPECT_THROW(ReadSmallText(folder), EnvironmentError);
 }
 
-// As of a shell's <(COMMAND).
+// A pipe like that of a shell's <(COMMAND).
 TEST(ReadSmallText, ReadsAPipe) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -24,8 +24,8 @@ const char* Remedy(int error) {
     case EROFS:
       return "choose a path that you may access, or change its permissions";
     case ENOENT:
-      return "check the path; a relative one starts at the folder where the "
-             "command was called";
+      return "check the path; a relative path starts at the folder where the "
+             "command was run";
     case ENOTDIR:
     case EEXIST:
     case EISDIR:

@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 constexpr uint32_t kBcachefsMagic = 0xca451a4e, kJfsMagic = 0x3153464a,
                    kZfsMagic = 0x2fc12fc1;
 
-// A process that only asks holds the lock for microseconds.
+// HolderOf, which only asks, holds the lock for microseconds.
 constexpr int kTries = 5;
 constexpr std::chrono::milliseconds kPause(20);
 constexpr std::chrono::milliseconds kWait(100);
@@ -46,7 +46,7 @@ int TryLock(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 }
 
-// A file of /proc; "" if there is none.
+// Returns the content of a file of /proc; "" if there is none.
 std::string ReadProc(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -78,8 +78,8 @@ std::string ToLine(const LockHolder& holder) {
                    {"since", holder.since}});
 }
 
-// The holder that an open lock.json names. None if the file is empty or torn:
-// its writer got no further.
+// Returns the holder that an open lock.json names; none if the file is empty or
+// torn because its writer got no further.
 std::optional<LockHolder> ReadHolder(int descriptor) {
   std::array<char, 1024> text;
   const ssize_t size = pread(descriptor, text.data(), text.size(), 0);
@@ -99,7 +99,7 @@ std::optional<LockHolder> ReadHolder(int descriptor) {
   return holder;
 }
 
-// Whether the open file is on a file system of this machine alone.
+// Whether the open file is on a file system that belongs to this machine alone.
 bool IsLocal(int descriptor) {
   struct statfs status;
   if (fstatfs(descriptor, &status) != 0) return false;
@@ -149,16 +149,16 @@ std::string Describe(const LockHolder& holder) {
 Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
                        bool kernel, bool reaches_all) {
   const bool same_boot = left.boot == here.boot;
-  // The kernel knows its own processes' locks even where locks reach no
-  // further.
+  // A kernel knows the locks of its own processes even where locks reach no
+  // other machine.
   if (kernel && (same_boot || reaches_all)) return Leftover::kGone;
-  // Containers on two machines may have one name, and machines that were copied
-  // one id. Those of one boot number their processes each from 1.
+  // Containers on two machines may have the same name, and copied machines the
+  // same id. Containers of one boot each number their processes from 1.
   if (left.host != here.host || left.machine != here.machine ||
       left.machine.empty()) {
     return Leftover::kCannotBeAsked;
   }
-  // If the boot is another, this machine has been rebooted since.
+  // If the boots differ, this machine has been rebooted since.
   const bool alive =
       same_boot &&
       (kill(static_cast<pid_t>(left.process), 0) == 0 || errno != ESRCH);
@@ -214,8 +214,8 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
   const fs::path path = folder_ / kLockName;
   directory_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory_ < 0) throw FileError("open", folder_, errno);
-  // Some file systems cannot lock folders; the file's lock decides there. And
-  // the holder may have removed the folder, and others have made it anew.
+  // Some file systems cannot lock folders; there the file's lock decides. And
+  // the holder may have removed the folder, and others may have made a new one.
   if (TryLock(directory_) == EWOULDBLOCK || !StillNames(folder_, directory_)) {
     return Attempt::kBusy;
   }
@@ -238,10 +238,10 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
       case Leftover::kCannotBeAsked:
         give_up();
         throw EnvironmentError(fmt::format(
-            "{}: left by {}, perhaps another machine or container, and locks "
-            "of this file system are not known to reach it: whether that "
-            "process is at work cannot be asked from here. Look there; if it "
-            "is gone, delete that file, and the same command goes on",
+            "{}: left by {}, perhaps on another machine or in a container that "
+            "locks of this file system may not reach, so this process cannot "
+            "tell whether it is still running. Look there; if it has ended, "
+            "delete that file, and run the same command again",
             path.string(), Describe(*left)));
     }
   }
@@ -259,7 +259,7 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
 
 void FolderLock::Release() {
   if (file_ >= 0) {
-    // The folder may have been removed, and be another's by now.
+    // The folder may have been removed, and replaced by another process.
     const fs::path path = folder_ / kLockName;
     if (StillNames(path, file_)) unlink(path.c_str());
     close(file_);

@@ -61,7 +61,7 @@ TEST(FolderLock, LeavesAnothersInAFolderThatWasMadeAnew) {
   EXPECT_EQ(FilesIn(folder), std::vector<std::string>{kLockName});
 }
 
-// A link changes in one step which folder has the name.
+// Renaming a link changes in one step which folder has the name.
 TEST(FolderLock, AWaiterLocksTheFolderThatHasTheNameInTheEnd) {
   namespace fs = std::filesystem;
   const auto folder = FreshFolder("waiter");
@@ -85,8 +85,8 @@ TEST(FolderLock, AWaiterLocksTheFolderThatHasTheNameInTheEnd) {
   EXPECT_THROW(FolderLock{folder / "run"}, FolderHeldError);
 }
 
-// A lock.json of another machine, or a torn one: on a local file system nobody
-// else can hold it.
+// Nobody else can hold a lock.json on a local file system, whether it names
+// another machine or is torn.
 TEST(FolderLock, ALeftoverIsTakenOver) {
   const auto folder = FreshFolder("leftover");
   for (const char* left :
@@ -120,7 +120,7 @@ uint64_t MountOf(const std::filesystem::path& folder) {
   return status.stx_mnt_id;
 }
 
-// In this table of mounts the folder lies on NFS.
+// The table of mounts given here says that the folder lies on NFS.
 TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
   const auto folder = FreshFolder("far");
   const auto with = [&](const std::string& options) {
@@ -181,7 +181,7 @@ TEST(JudgeLeftover, AsksWhoCanBeAsked) {
   }
   left.boot = "2";
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
-  // Two containers of one name, and one that does not know its machine.
+  // Two containers with the same name, and one that does not know its machine.
   for (const char* machine : {"n", ""}) {
     left.machine = machine;
     EXPECT_EQ(JudgeLeftover(left, here, true, true), Leftover::kGone);

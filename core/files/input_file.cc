@@ -54,9 +54,9 @@ void InputFile::Read(int64_t begin, int64_t count, void* out) const {
     if (read < 0) throw FileError("read", path_, errno);
     if (read == 0) {
       throw DataError(fmt::format(
-          "{}: became shorter while it was in use: it had {} bytes, and none "
-          "from byte {} on are left; leave files alone while they are in use, "
-          "restore this one, and give the same command again",
+          "{}: became shorter while it was in use: it had {} bytes, and now "
+          "has at most {}; restore it, leave it alone while it is in use, and "
+          "run the same command again",
           path_.string(), size_, begin));
     }
     bytes += read;

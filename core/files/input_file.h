@@ -9,8 +9,8 @@
 
 namespace softmoe {
 
-// A file that stays open for reading. It remains the same file, even if another
-// takes its name.
+// A file that stays open for reading. It remains the same file even if another
+// one takes its name.
 class InputFile {
  public:
   // Throws EnvironmentError if the file cannot be read, or is a folder, device
@@ -27,8 +27,8 @@ class InputFile {
 
   // Copies bytes [begin, begin + count), which must lie within size(), to
   // `out`. Threads may read at the same time. Throws EnvironmentError if the
-  // disk cannot deliver them, DataError if somebody has made the file shorter
-  // meanwhile.
+  // disk cannot deliver them, DataError if the file has been truncated since it
+  // was opened.
   void Read(int64_t begin, int64_t count, void* out) const;
 
  private:

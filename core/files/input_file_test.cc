@@ -66,7 +66,7 @@ TEST(InputFile, SaysWhenTheFileBecameShorter) {
   EXPECT_EQ(Read(file, 0, 4), "0123");
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(file, 2, 5); }),
                    "shrinks/tokens.bin: became shorter",
-                   "10 bytes, and none from byte 4", "restore this one"));
+                   "10 bytes, and now has at most 4", "restore it"));
 }
 
 TEST(InputFile, SaysWhyTheSystemDoesNotRead) {

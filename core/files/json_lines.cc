@@ -22,14 +22,14 @@
 namespace softmoe {
 namespace {
 
-// Our objects have two or three levels; copying, comparing or printing deep
-// ones would exhaust the stack.
+// Our objects have two or three levels. Copying, comparing or printing deeply
+// nested ones would exhaust the stack.
 constexpr int kMaxJsonDepth = 64;
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// fits(value), which may be a pointer to a member.
+// Takes object[key] if `fits`, which may be a pointer to a member, accepts it.
 template <typename Fits, typename T>
 bool Take(const Json& object, const std::string& key, Fits fits, T* field) {
   if (!object.is_object()) return false;
@@ -39,7 +39,7 @@ bool Take(const Json& object, const std::string& key, Fits fits, T* field) {
   return true;
 }
 
-// `value` with every number that JSON cannot express as a string.
+// Returns `value` with a string for every number that JSON cannot express.
 Json WithoutNonFinite(Json value) {
   if (value.is_number_float()) {
     const double number = value.get<double>();
@@ -54,7 +54,7 @@ Json WithoutNonFinite(Json value) {
 }
 
 // Calls visit(record, line, end) for every whole line of `text`, with its
-// number and the offset just after it.
+// number and the offset after its '\n'.
 void VisitLines(const std::string& text, const fs::path& path,
                 const std::function<void(Json&&, int64_t, size_t)>& visit) {
   size_t begin = 0;
@@ -65,8 +65,8 @@ void VisitLines(const std::string& text, const fs::path& path,
         ParseJsonObject(std::string_view(text).substr(begin, end - begin));
     if (!record.is_object()) {
       throw DataError(
-          fmt::format("{}:{}: not a JSON object of at most {} levels; remove "
-                      "the file, or mend the line",
+          fmt::format("{}:{}: not a JSON object of at most {} levels; correct "
+                      "the line, or remove the file",
                       path.string(), line, kMaxJsonDepth));
     }
     visit(std::move(record), line, end + 1);
@@ -74,7 +74,7 @@ void VisitLines(const std::string& text, const fs::path& path,
   }
 }
 
-// A last line without its end.
+// Kinds of a last line without '\n'.
 enum class LastLine {
   kTorn,    // nothing, the beginning of a record, or zeros in place of one
   kWhole,   // a record without '\n', or all of a file of one JSON object
@@ -107,7 +107,7 @@ Json ParseJsonObject(std::string_view text) {
 }
 
 std::string JsonText(const Json& value, int indent) {
-  // By default a byte that is not UTF-8 is an exception.
+  // By default dump() throws at a byte that is not UTF-8.
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -144,7 +144,7 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
     if (kind == LastLine::kForeign ||
         (kind == LastLine::kWhole && lines == 0)) {
       throw DataError(fmt::format(
-          "{}:{}: the last line has no end, and may not be of a record of "
+          "{}:{}: the last line has no line end and may not be a record of "
           "this program; name another file, or remove that line",
           path_.string(), lines + 1));
     }
@@ -154,7 +154,7 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
     } else if (ftruncate(descriptor_, size_) != 0) {
       throw FileError("write", path_, errno);
     }
-    if (text.empty()) SyncFolderOf(path_);  // it may have been made just then
+    if (text.empty()) SyncFolderOf(path_);  // open() may have created the file
   } catch (...) {
     close(descriptor_);
     throw;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a file of JSON lines: read, written line by line and read again;
-// and reopened for writing.
+// Any bytes as a file of JSON lines, which is read, written line by line, read
+// again, and reopened for writing.
 #include <nlohmann/json.hpp>
 
 #include "core/files/json_lines.h"

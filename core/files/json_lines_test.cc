@@ -27,7 +27,7 @@ std::atomic<ino_t> last_synced_folder = 0;
 
 }  // namespace
 
-// In the place of the C library's, which the libraries under test then call.
+// Takes the place of the C library's fsync in the libraries under test.
 extern "C" int fsync(int file) {
   struct stat status;
   if (fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
@@ -138,7 +138,7 @@ TEST(JsonLines, AFullDiskLeavesAWholeLastLine) {
   EXPECT_EQ(ReadWholeFile(path), text);
 }
 
-// As json.dump(object, file) of Python writes: the file of somebody else.
+// A foreign file, such as json.dump(object, file) of Python writes.
 TEST(JsonLines, AFileOfOneObjectIsNotRemoved) {
   const fs::path path = FreshFolder("one_object") / "mine.json";
   const std::string deep = std::string(70, '[') + std::string(70, ']');
@@ -200,7 +200,7 @@ TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
   }
 }
 
-// Copying, printing and comparing recurse.
+// Copying, printing and comparing JSON recurse.
 TEST(JsonLines, DeepNestingIsRefusedBeforeTheStackEnds) {
   const fs::path path = FreshFolder("deep") / "m.jsonl";
   const auto nested = [](size_t depth) {  // arrays, in an object

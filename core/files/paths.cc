@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The variable's value if it is an absolute path, else "". The XDG rules say to
-// ignore relative values.
+// Returns the variable's value if it is an absolute path, else "". The XDG
+// rules say to ignore relative values.
 fs::path AbsoluteFromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || value[0] != '/') return {};
@@ -23,8 +23,8 @@ fs::path AbsoluteFromEnvironment(const char* name) {
 
 constexpr const char* kWorkspaceName = "softmoe";  // as in WORKSPACE
 
-// The runfiles folders in which `program` may find its files: its own or, where
-// it is data of another program, the folder that it lies in.
+// Returns the runfiles folders in which `program` may find its files: its own
+// or, if it is data of another program, the folder that it lies in.
 std::vector<fs::path> FoldersBeside(const fs::path& program) {
   std::vector<fs::path> folders = {program.string() + ".runfiles"};
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
@@ -59,7 +59,7 @@ fs::path UserPath(const std::string& path) {
   fs::path folder = AbsoluteFromEnvironment("BUILD_WORKING_DIRECTORY");
   if (folder.empty()) folder = fs::current_path();
   const fs::path whole = folder / path;  // an absolute `path` stays
-  // The parent of a link is that of what it leads to: the kernel finds it.
+  // After a link, ".." is the parent of the link's target: the kernel finds it.
   fs::path visited;
   std::error_code unreadable;  // then opening reports it
   for (const fs::path& name : whole) {

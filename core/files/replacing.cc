@@ -13,11 +13,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The file that `path` names once it is there: without links, and without a
-// slash at the end.
+// Returns the path, without links or a final slash, that the file `path` has
+// once it exists.
 fs::path Named(fs::path path, std::error_code& unreadable) {
   path = fs::absolute(path);
-  // weakly_canonical keeps a link to what is not there.
+  // weakly_canonical keeps a link to a file that does not exist.
   constexpr int kMostLinks = 40;  // as the kernel follows
   for (int links = 0; links < kMostLinks && fs::is_symlink(path, unreadable);
        ++links) {
@@ -43,10 +43,9 @@ void RefuseReplacing(const std::string& option, const fs::path& output,
   if (output.empty()) return;
   for (const fs::path& file : used) {
     if (file.empty() || !IsSameFile(output, file)) continue;
-    throw ConfigError(
-        fmt::format("{} {}: the same command reads or writes {}, too; name "
-                    "another file",
-                    option, output.string(), file.string()));
+    throw ConfigError(fmt::format(
+        "{} {}: the same command also reads or writes {}; name another file",
+        option, output.string(), file.string()));
   }
 }
 

@@ -54,7 +54,7 @@ TEST(RefuseReplacing, NamesTheOptionAndBothFiles) {
     RefuseReplacing("--json", folder / "link", {"", "other", folder / "read"});
   });
   EXPECT_TRUE(Says(message, "--json " + (folder / "link").string() + ": ",
-                   (folder / "read").string() + ", too; name another file"));
+                   (folder / "read").string() + "; name another file"));
   EXPECT_NO_THROW(
       RefuseReplacing("--json", folder / "new", {folder / "read", ""}));
   EXPECT_NO_THROW(RefuseReplacing("--json", "", {folder / "read", ""}));

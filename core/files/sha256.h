@@ -23,7 +23,7 @@ class Sha256 {
   ~Sha256();
   void Update(const void* data, size_t size);
   void Update(std::string_view text) { Update(text.data(), text.size()); }
-  // The digest of everything so far; resets the object.
+  // Returns the digest of everything so far, and resets the object.
   Sha256Digest Finish();
 
  private:
@@ -34,8 +34,8 @@ class Sha256 {
 // 64 lower-case hex digits.
 std::string Sha256Hex(const Sha256Digest& digest);
 std::string Sha256Hex(std::string_view bytes);
-// The digest of a file's content, in hex. Throws EnvironmentError if it cannot
-// be read.
+// Returns the digest of a file's content, in hex. Throws EnvironmentError if it
+// cannot be read.
 std::string Sha256OfFile(const std::filesystem::path& path);
 
 }  // namespace softmoe

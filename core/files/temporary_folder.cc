@@ -26,13 +26,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = ".partial-";
 
-// The prefix of the names of folders for `target`.
+// Returns the prefix of the names of hidden folders for `target`.
 std::string Prefix(const std::string& target) {
   return fmt::format(".{}{}", target, kMark);
 }
 
-// Removes `folder`, which `lock` holds. lock.json goes with its lock: NFS keeps
-// a file that is open, under another name, and so the folder.
+// Removes `folder`, which `lock` holds. lock.json goes with the lock, since NFS
+// keeps a file that is open under another name, and thus its folder.
 void RemoveLocked(const fs::path& folder, std::unique_ptr<FolderLock> lock) {
   std::error_code ignored;
   fs::directory_iterator entry(folder, ignored);
@@ -51,17 +51,17 @@ void RemoveLeftovers(const fs::path& parent,
   fs::directory_iterator entry(parent, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const fs::path& folder = entry->path();
-    // Asking first, since taking a lock that is held needs time.
+    // Asks first, since trying to take a lock that is held takes time.
     if (!ours(folder.filename().string()) || HolderOf(folder)) continue;
     try {
       RemoveLocked(folder, std::make_unique<FolderLock>(folder));
     } catch (const EnvironmentError&) {
-      // Somebody holds it by now, or it cannot be written or is gone.
+      // Another process holds it, or it cannot be written, or it is gone.
     }
   }
 }
 
-// Whether a folder could not get a name because something has it.
+// Whether `error` says that a folder cannot get a name that is taken.
 bool IsTaken(int error) {
   return error == ENOTEMPTY || error == EEXIST || error == ENOTDIR;
 }
@@ -81,8 +81,8 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   RemoveLeftovers(parent, [&](const std::string& name) {
     return name.starts_with(prefix);
   });
-  // Try again if another process took the folder for a leftover before it was
-  // locked.
+  // Tries again if another process mistook the folder for a leftover before it
+  // was locked.
   std::string hidden;
   std::error_code ignored;
   while (lock_ == nullptr) {
@@ -99,7 +99,7 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   }
   path_ = fs::path(hidden) / "new";
   MakeFolder(path_);
-  // mkdtemp gives its folders to the owner alone; this one gets the usual mode.
+  // Only the owner can open a folder of mkdtemp; this one gets the usual mode.
   fs::permissions(hidden, fs::status(path_, ignored).permissions(), ignored);
 }
 
@@ -114,13 +114,13 @@ void TemporaryFolder::Commit() {
   std::error_code ignored;
   while (rename(from, to) != 0) {
     if (!IsTaken(errno)) throw FileError("write", target_, errno);
-    // The two change places in one step.
+    // The two folders change places in one step.
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) break;
     if (errno == ENOENT) continue;  // another process has moved it away
     if (errno != EINVAL && errno != ENOSYS) {
       throw FileError("write", target_, errno);
     }
-    // Where the file system cannot do that, in two steps or none.
+    // If the file system cannot do that: in two steps, or not at all.
     if (rename(to, old.c_str()) != 0 && errno != ENOENT) {
       throw FileError("write", target_, errno);
     }
@@ -146,8 +146,8 @@ PrivateFolder::PrivateFolder() {
   std::string name = (UsualParent() / "softmoe-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     throw EnvironmentError(
-        fmt::format("cannot make a folder like {}: {}; name a folder that can "
-                    "be written, or set TMPDIR to one",
+        fmt::format("cannot make a folder like {}: {}; name a writable folder, "
+                    "or set TMPDIR to one",
                     name, std::strerror(errno)));
   }
   path_ = name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// temporary_folder.h - folders that vanish unless they are finished: one that
-// appears under its name complete or not at all, and one of this process alone.
+// temporary_folder.h - temporary folders: one that appears under its name
+// complete or not at all, and one that belongs to this process alone.
 #ifndef SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
 #define SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
 
@@ -12,10 +12,10 @@ namespace softmoe {
 
 class FolderLock;
 
-// A fresh folder to fill, in a hidden one beside `target`. Those that other
-// processes were filling when they died are removed first. A live process holds
-// the FolderLock of its hidden folder, also in a container or on another
-// machine; where that cannot be asked (folder_lock.h), the folder stays.
+// A fresh folder to fill, in a hidden one beside `target`. Hidden folders that
+// processes left when they died are removed first. A live process, perhaps in a
+// container or on another machine, holds the FolderLock of its hidden folder.
+// If it cannot be asked (folder_lock.h), the folder stays.
 class TemporaryFolder {
  public:
   // Throws EnvironmentError.
@@ -26,9 +26,9 @@ class TemporaryFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Gives the folder its name, replacing what is there, also where several
-  // processes do so at once: then one of them is left. Throws EnvironmentError;
-  // what was there is there still.
+  // Gives the folder its name, replacing what is there. If several processes do
+  // so at once, the folder of one of them is left. If this throws
+  // EnvironmentError, what was there is unchanged.
   void Commit();
 
  private:
@@ -38,11 +38,11 @@ class TemporaryFolder {
 };
 
 // Removes the folders that TemporaryFolders of any target left in `parent` when
-// their processes died; those in use are locked and stay. Only for folders that
-// are ours alone. Ignores what cannot be removed.
+// their processes died; folders in use are locked and stay. `parent` must be
+// ours alone. Ignores what cannot be removed.
 void RemoveLeftoverFolders(const std::filesystem::path& parent);
 
-// A folder of this process alone, which is removed with the object.
+// A folder that belongs to this process alone and is removed with the object.
 class PrivateFolder {
  public:
   // Makes the folder below $TMPDIR or /tmp. Throws EnvironmentError.

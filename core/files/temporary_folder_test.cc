@@ -23,7 +23,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// The name of the folder beside the target.
+// Returns the name of the hidden folder beside the target.
 std::string HiddenName(const TemporaryFolder& folder) {
   return folder.path().parent_path().filename().string();
 }

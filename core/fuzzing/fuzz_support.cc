@@ -117,8 +117,8 @@ double Choices::Real() {
 
 namespace {
 
-// A folder in memory, if the machine lends some as a file system: what is
-// written is synced.
+// Returns a folder in memory if the machine has a file system there, because
+// what is written is synced.
 fs::path ParentOfScratch() {
   if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
   const char* given = std::getenv("TEST_TMPDIR");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fuzz_support.h - what a fuzzer (//bazel:fuzz.bzl) defines, and what all of
-// them need: bytes as decisions, files that readers can open, and the one
+// fuzz_support.h - what a fuzzer (//bazel:fuzz.bzl) defines, and what all
+// fuzzers need: bytes as decisions, files that readers can open, and the one
 // permitted way of refusing an input.
 #ifndef SOFTMOE_CORE_FUZZING_FUZZ_SUPPORT_H_
 #define SOFTMOE_CORE_FUZZING_FUZZ_SUPPORT_H_
@@ -23,29 +23,29 @@ void FuzzOne(std::string_view input);
 // to that folder and exit.
 std::vector<std::string> Seeds();
 
-// Unless `condition` holds, this input is a finding.
+// Reports this input as a finding unless `condition` holds.
 void Require(bool condition, const std::string& what);
 
-// True if `body` returns; false if it refuses its input as readers should:
-// with a ConfigError or DataError that says something. Others escape.
+// Returns true if `body` returns; false if it refuses its input as readers
+// must: with a ConfigError or DataError that has a message. Others escape.
 bool Accepts(const std::function<void()>& body);
 
-// From now on a crash of a forked child is not a finding by itself: the code
-// under test judges it.
+// Leaves the crash of a forked child, from this call on, to the code under test
+// to judge; it is not a finding by itself.
 void LetChildrenCrash();
 
-// An input as a sequence of decisions; zeros when it has run out.
+// An input as a sequence of decisions, followed by zeros.
 class Choices {
  public:
   explicit Choices(std::string_view input) : rest_(input) {}
 
   bool done() const { return rest_.empty(); }
   uint8_t Byte();
-  // A number in [0, count); count in [1, 2^16].
+  // Returns a number in [0, count); `count` must be in [1, 2^16].
   size_t Below(size_t count);
   bool OneIn(size_t count) { return Below(count) == count - 1; }
   uint64_t Word();  // eight bytes
-  // A length in [0, limit], then that many bytes (fewer at the end).
+  // Takes a length in [0, limit], then that many bytes (fewer at the end).
   std::string Text(size_t limit);
   std::string_view Rest() const { return rest_; }
 
@@ -54,16 +54,16 @@ class Choices {
     return list[Below(std::size(list))];
   }
 
-  // The ends of ranges and their neighbours, or any number.
+  // Returns an end of a range, one of its neighbors, or any number.
   int64_t Integer();
-  // NaN, infinities, zeros, subnormals, the largest number, or any other.
+  // Returns NaN, an infinity, a zero, a subnormal, the largest number, or any.
   double Real();
 
  private:
   std::string_view rest_;
 };
 
-// A folder of this process's own, in memory where the system provides one.
+// Returns a folder of this process alone, in memory if the system provides one.
 const std::filesystem::path& ScratchFolder();
 
 // Replaces the file, without the syncs of AtomicFile.

@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 
 Hdf5Handle Owned(hid_t id, Hdf5Handle::Closer close) { return {id, close}; }
 
-// Fills at most this many elements with values; a larger dataset stays
-// unwritten, which HDF5 allows: the file is small, the dataset is not.
+// The most elements, and bytes, that are filled with values. A larger dataset
+// stays unwritten, which HDF5 allows: the file is small, the dataset is not.
 constexpr hsize_t kMaxFilled = 1 << 16;
 
-// A type of any class that HDF5 has, ours among them.
+// Makes a type of any class that HDF5 has, including the types that we use.
 Hdf5Handle MakeType(Choices& choices) {
   const size_t which = choices.Below(22);
   const auto copy = [](hid_t type) { return Owned(H5Tcopy(type), &H5Tclose); };
@@ -82,7 +82,7 @@ Hdf5Handle MakeType(Choices& choices) {
   }
 }
 
-// Scalar, null, or up to 32 dimensions of up to 2^63.
+// Makes a scalar space, a null space, or up to 32 dimensions of up to 2^63.
 Hdf5Handle MakeSpace(Choices& choices) {
   const size_t which = choices.Below(10);
   if (which == 0) return Owned(H5Screate(H5S_NULL), &H5Sclose);
@@ -102,7 +102,7 @@ Hdf5Handle MakeSpace(Choices& choices) {
       &H5Sclose);
 }
 
-// `size` bytes of values of a type: numbers of its kind, or text.
+// Makes `size` bytes of values of a type: numbers of its kind, or text.
 std::vector<char> MakeValues(Choices& choices, hid_t type, size_t size) {
   std::vector<char> bytes(size);
   const size_t element = std::max<size_t>(1, H5Tget_size(type));
@@ -141,7 +141,7 @@ bool HasPointers(hid_t type) {
          H5Tget_class(type) == H5T_REFERENCE;
 }
 
-// Whether it has at most 64 KiB, which may be filled.
+// Whether a space of this type has at most 64 KiB, and so may be filled.
 bool IsSmall(hid_t space, hid_t type) {
   const hssize_t points = H5Sget_simple_extent_npoints(space);
   const size_t element = H5Tget_size(type);
@@ -229,7 +229,7 @@ void CreateAttribute(hid_t file, const std::string& object,
   H5Awrite(attribute.id(), type.id(), values.data());
 }
 
-// Writes other values of the same type in the same place, which pass a check of
+// Writes other values of the same type in the same place. They pass a check of
 // types alone.
 void ChangeValues(hid_t file, const std::string& path, Choices& choices) {
   const Hdf5Handle dataset =

@@ -4,9 +4,9 @@
 // for the fuzzers of our readers.
 //
 // A good file is changed with libhdf5 itself and sealed again, so every
-// checksum holds and the readers see it: other types, shapes and storage; NaN
-// and extreme numbers; missing, added and renamed objects; dimensions far
-// beyond the bytes present; links of every kind, also in circles.
+// checksum holds and readers see the changes: other types, shapes and storage;
+// NaN and extreme numbers; missing, added and renamed objects; dimensions far
+// beyond the bytes present; links of every kind, even in circles.
 #ifndef SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_H_
 #define SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_H_
 
@@ -28,8 +28,8 @@ class HostileHdf5 {
   explicit HostileHdf5(const std::filesystem::path& good);
 
   // Writes to `path` the file with the changes that `choices` decides on, none
-  // if they have run out. libhdf5 1.10.8 may crash on them, or keep half of a
-  // file open, so a child process does it; false if that failed.
+  // if `choices` has run out. libhdf5 1.10.8 may crash on them, or keep half of
+  // a file open, so a child process makes them. Returns false if that fails.
   bool Write(const std::filesystem::path& path, Choices choices) const;
 
  private:
@@ -40,12 +40,12 @@ class HostileHdf5 {
 };
 
 // Gives `read` the good file with the changes that `input` decides on; true if
-// `read` accepts it. An empty input changes nothing: to refuse it is a finding.
+// `read` accepts it. If `read` refuses an empty input, that is a finding.
 bool FuzzHostileFile(
     const HostileHdf5& good, std::string_view input,
     const std::function<void(const std::filesystem::path&)>& read);
 
-// Inputs to begin with: every kind of change, alone and in different places.
+// Returns inputs to begin with: every kind of change, alone, in several places.
 std::vector<std::string> HostileSeeds();
 
 }  // namespace softmoe::fuzz

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that can be wrong with a file of ours: missing, foreign, damaged
+// Everything that can be wrong with one of our files: missing, foreign, damaged
 // anywhere, of another kind or version, lacking what the reader needs; and a
-// disk that fills up while it is written.
+// disk that fills up while the file is written.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ void WriteSmall(const fs::path& path) {
   writer.Commit();
 }
 
-// The message of the DataError that `body` must throw; it must name `path`.
+// Returns the message of the DataError that `body` must throw, with `path`.
 std::string DataErrorOf(const fs::path& path,
                         const std::function<void()>& body) {
   const std::string text = MessageOf<DataError>(body);
@@ -114,7 +114,7 @@ TEST(Hdf5Damage, OneFlippedByteAnywhereIsFound) {
   const fs::path path = folder / "flipped.h5";
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string flipped = whole;
-    // Any non-zero difference, not only in a fixed bit.
+    // Any bits of the byte may be flipped, not only a fixed one.
     flipped[at] = static_cast<char>(
         flipped[at] ^ (1 + PhiloxWords({.seed = 77}, at)[0] % 255));
     WritePlain(path, flipped);
@@ -152,14 +152,14 @@ TEST(Hdf5Damage, SealedGarbageIsADataError) {
   EXPECT_TRUE(Says(OpenError(path), "envelope version 2"));
 }
 
-// After its bytes were found to be right, which a disk may fail to give again.
+// A disk may fail to deliver bytes that it delivered when they were checked.
 TEST(Hdf5Damage, WhatCannotBeReadAnyMoreIsNotDamaged) {
   const fs::path folder = FreshFolder("unreadable");
   const fs::path path = folder / "a.h5";
   const auto write = [&] {
     Hdf5Writer writer(path, kKind);
     writer.WriteDataset<float>("/small", std::vector<float>{1, 2}, {2});
-    // Long enough that libhdf5 has read none of it on the way.
+    // So long that libhdf5 has read nothing of it while it opened the file.
     writer.WriteDataset("/large", std::vector<float>(100'000, 1.5f));
     writer.WriteDataset("/text", Strings({std::string(100'000, 'x'), "y"}));
     writer.Commit();

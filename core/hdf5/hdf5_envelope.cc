@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little,
               "the envelope is written as the machine has it");
 
-// Like PNG's: a byte above 127, the name, and line ends that a transfer as text
-// would change.
+// The magic is like PNG's: a byte above 127, the name, and line ends that a
+// transfer as text would change.
 constexpr std::array<uint8_t, 8> kMagic = {0x8a, 'S',  'M',  'O',
                                            'E',  '\r', '\n', 0x1a};
 constexpr uint32_t kEnvelopeVersion = 1;
@@ -153,9 +153,10 @@ Hdf5Envelope CheckEnvelope(int descriptor, const fs::path& path,
         name, envelope_version, kEnvelopeVersion));
   }
   if (!intact) {
-    throw DataError(fmt::format(
-        "'{}' is damaged: the checksum of its first {} bytes does not hold; {}",
-        name, kEnvelopeBytes, kMakeAnew));
+    throw DataError(
+        fmt::format("'{}' is damaged: the checksum of its first {} bytes does "
+                    "not match; {}",
+                    name, kEnvelopeBytes, kMakeAnew));
   }
 
   Hdf5Envelope envelope;

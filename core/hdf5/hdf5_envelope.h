@@ -35,18 +35,18 @@ using EnvelopeBytes = std::array<uint8_t, kEnvelopeBytes>;
 
 EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope);
 
-// Whether the file says that it is of this kind, of any version, damaged or
-// not. False if it cannot be read.
+// Whether the file claims to be of this kind, in any version, damaged or not.
+// False if it cannot be read.
 bool SaysKind(const std::filesystem::path& path, const std::string& name);
 
-// Writes the envelope that fits what the open file `descriptor` has after it.
+// Writes the envelope for the bytes after it in the open file `descriptor`.
 // Throws EnvironmentError naming `path` if reading or writing fails.
 void WriteEnvelope(int descriptor, const std::filesystem::path& path,
                    const Hdf5Kind& kind);
 
 // Checks the open file `descriptor` completely: magic, envelope version,
-// envelope checksum, kind, version, length and content. Throws DataError whose
-// message names `path`, says what is wrong, and what to do.
+// envelope checksum, kind, version, length and content. Throws a DataError
+// whose message names `path` and says what is wrong and what to do.
 Hdf5Envelope CheckEnvelope(int descriptor, const std::filesystem::path& path,
                            const Hdf5Kind& expected);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damaged files of ours: none gets past the envelope, so libhdf5 never sees a
-// damaged byte. The input is a whole file, or changes to a good one, or the
-// fields of an envelope whose checksum holds.
+// Damaged files of ours, none of which may pass the envelope's check, so that
+// libhdf5 never sees a damaged byte. The input is a whole file, or changes to a
+// good one, or the fields of an envelope whose checksum holds.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -50,8 +50,8 @@ std::string Damaged(Choices& choices) {
   return bytes;
 }
 
-// An envelope with a valid checksum over any fields: offsets, each with the
-// text to put there.
+// Returns a file whose envelope has a valid checksum over any fields: offsets,
+// each with the text to put there.
 std::string Sealed(Choices& choices) {
   std::string bytes = GoodFile();
   for (int i = 0; i < 8 && !choices.done(); ++i) {

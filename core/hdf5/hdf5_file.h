@@ -22,7 +22,7 @@
 
 namespace softmoe {
 
-// The path of what a group, which may be the root, has under this name.
+// Returns the path of the object `name` in a group, which may be the root.
 inline std::string Hdf5Path(const std::string& group, const std::string& name) {
   return (group == "/" ? "" : group) + "/" + name;
 }
@@ -65,24 +65,24 @@ class Hdf5Writer {
                       double value);
 
   static constexpr bool kReads = false;
-  // The root is always there.
+  // Creates a group unless it is the root, which is always there.
   void Group(const std::string& path) {
     if (path != "/") CreateGroup(path);
   }
-  // A string, int64_t, double, or a bool as 0 or 1.
+  // Writes a string, int64_t, double, or a bool as 0 or 1.
   template <typename T>
   void Attribute(const std::string& object, const std::string& name,
                  const T& value) {
     using Stored = std::conditional_t<std::is_same_v<T, bool>, int64_t, T>;
     WriteAttribute(object, name, static_cast<const Stored&>(value));
   }
-  // One long dataset of bytes, which is compressed.
+  // Writes one long dataset of bytes, which is compressed.
   void Bytes(const std::string& path, const std::string& bytes) {
     WriteDataset(path, std::vector<uint8_t>(bytes.begin(), bytes.end()));
   }
 
-  // Seals the envelope, syncs and renames to the final name. Throws
-  // EnvironmentError (disk full, ...); then the old file at `path` is intact.
+  // Seals the envelope, syncs and renames to the final name. If it throws
+  // EnvironmentError (disk full, ...), the old file at `path` is intact.
   void Commit();
 
  private:
@@ -94,8 +94,8 @@ class Hdf5Reader {
  public:
   // Checks the envelope and the kind. Throws EnvironmentError if the file is
   // missing, DataError if it is not ours, truncated, altered, or of another
-  // kind or version; the message says which and what to do. All that reads
-  // throws EnvironmentError where the disk fails, or the file gets shorter.
+  // kind or version; the message says which, and what to do. All functions that
+  // read throw EnvironmentError if the disk fails or the file gets shorter.
   Hdf5Reader(std::filesystem::path path, const Hdf5Kind& kind);
   ~Hdf5Reader();
 
@@ -137,7 +137,7 @@ class Hdf5Reader {
   }
 
   const std::filesystem::path& path() const;
-  // SHA-256 of the HDF5 part, hex: identifies the content.
+  // The SHA-256 of the HDF5 part, in hex, which identifies the content.
   const std::string& content_sha256() const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files made with libhdf5 and sealed again: their checksums hold, but no
-// program of ours writes such contents. They must lead to no other file and
-// allocate nothing.
+// program of ours writes such contents. Reading them must open no other file
+// and allocate nothing.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -49,7 +49,7 @@ void Create(hid_t file, const std::vector<hsize_t>& extents,
   EXPECT_TRUE(dataset.valid());
 }
 
-// The error that reading `object` as numbers gives.
+// Returns the message of the error from reading `object` as numbers.
 std::string ErrorOf(const fs::path& path, const std::string& object) {
   const Hdf5Reader reader(path, kForgedKind);
   const std::string text =
@@ -75,7 +75,7 @@ TEST(Hdf5Forged, LinksToOtherNamesAndFilesAreNotFollowed) {
     EXPECT_THROW(Hdf5Reader(path, kForgedKind).Has(object), DataError)
         << object;
   }
-  // They are listed, so that a reader that accounts for every name sees them.
+  // Links are listed, so a reader that accounts for every name sees them.
   EXPECT_EQ(Hdf5Reader(path, kForgedKind).Children("/group").size(), 3u);
   EXPECT_EQ(
       Hdf5Reader(path, kForgedKind).ReadDataset<double>("/group/data").values,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // hdf5_handles.h - what the HDF5 writer and reader share: owned identifiers,
-// the types of values on disk, what is deflated, and libhdf5's own words for an
-// error.
+// the types of values on disk, the limit of deflated datasets, and libhdf5's
+// own words for an error.
 #ifndef SOFTMOE_CORE_HDF5_HDF5_HANDLES_H_
 #define SOFTMOE_CORE_HDF5_HDF5_HANDLES_H_
 
@@ -77,8 +77,8 @@ struct Hdf5Type<uint8_t> {
   static constexpr char kName[] = "uint8";
 };
 
-// Larger datasets are not deflated, so that a dataset is never larger than both
-// this and its file.
+// Larger datasets are not deflated. So no dataset is larger than both this
+// limit and its file.
 inline constexpr int64_t kDeflateUpToBytes = 16 << 20;
 
 // The product of the extents, none of which is negative.

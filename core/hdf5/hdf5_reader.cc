@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The name of a type on disk: "float32", "string", ...
+// Returns the name of a type on disk: "float32", "string", ...
 std::string TypeName(hid_t type) {
   if (H5Tget_class(type) == H5T_STRING) return "string";
   if (H5Tequal(type, H5T_IEEE_F32LE) > 0) return Hdf5Type<float>::kName;
@@ -34,7 +34,7 @@ bool IsOurString(hid_t type) {
   return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
 }
 
-// Bytes of an array, or the largest number if they exceed 64 bits.
+// Returns the bytes of an array, or the largest number if they exceed 64 bits.
 uint64_t NumBytes(const std::vector<hsize_t>& extents, uint64_t element_bytes) {
   uint64_t bytes = element_bytes;
   for (const hsize_t extent : extents) {
@@ -46,8 +46,8 @@ uint64_t NumBytes(const std::vector<hsize_t>& extents, uint64_t element_bytes) {
   return bytes;
 }
 
-// Whether the dataset consists of bytes in this file, plain or deflated: no
-// other files, no plug-ins, which a forged file could make a reader open.
+// Whether the dataset consists of bytes in this file, plain or deflated. A
+// forged file could make a reader open other files, or plug-ins.
 bool IsStoredAsOurs(hid_t dataset) {
   const Hdf5Handle list(H5Dget_create_plist(dataset), &H5Pclose);
   if (!list.valid()) return false;
@@ -72,9 +72,9 @@ bool IsStoredAsOurs(hid_t dataset) {
   return filters >= 0;
 }
 
-// The shape of a dataset with elements of `element_bytes`. Sets `problem` if it
-// has no shape, or one that a file of `file_bytes` cannot hold: reading would
-// allocate more than a file can have bytes for.
+// Returns the shape of a dataset with elements of `element_bytes`. Sets
+// `problem` if it has no shape, or one that a file of `file_bytes` cannot hold,
+// so that reading would allocate more than the file can have bytes for.
 std::vector<int64_t> StoredShape(hid_t dataset, size_t element_bytes,
                                  int64_t file_bytes, std::string* problem) {
   const Hdf5Handle space(H5Dget_space(dataset), &H5Sclose);
@@ -124,8 +124,8 @@ struct Hdf5Reader::Impl {
     }
     if (driver_file.shrank) {
       throw EnvironmentError(fmt::format(
-          "cannot read '{}': it has become shorter since it was opened; let "
-          "nothing else write it, and start again",
+          "cannot read '{}': it has become shorter since it was opened; make "
+          "sure that nothing else writes to it, and run the same command again",
           path.string()));
     }
   }
@@ -138,15 +138,15 @@ struct Hdf5Reader::Impl {
                     path.string(), object, problem));
   }
 
-  // Whether the object is there. Fails if a link on the way leads elsewhere:
-  // the envelope does not vouch for what another name or another file holds.
+  // Whether the object exists. Fails if a link on its path leads elsewhere: the
+  // envelope does not vouch for what another name or another file holds.
   bool Reaches(const std::string& object) const;
   Hdf5Handle Open(const std::string& object) const;
   Hdf5Handle OpenDataset(const std::string& object) const;
   Hdf5Handle OpenAttribute(const std::string& object,
                            const std::string& name) const;
-  // The shape of a dataset with elements of this size; fails for one that this
-  // file cannot hold.
+  // Returns the shape of a dataset with elements of this size. Fails for one
+  // that this file cannot hold.
   std::vector<int64_t> Shape(hid_t dataset, size_t element_bytes,
                              const std::string& object) const;
   template <typename T>

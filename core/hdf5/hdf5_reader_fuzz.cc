@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hdf5Reader on valid HDF5 with hostile contents: every object in the file is
-// read as everything that it might be.
+// read as every type that it might have.
 #include "core/fuzzing/fuzz_support.h"
 #include "core/fuzzing/hdf5_hostile.h"
 #include "core/hdf5/hdf5_file.h"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 const Hdf5Kind kKind = {"fuzz", 1};
 
-// One of everything that the writer makes.
+// Writes a file with one of everything that the writer makes.
 fs::path GoodFile() {
   const fs::path path = ScratchFolder() / "good.h5";
   Hdf5Writer writer(path, kKind);

@@ -89,7 +89,7 @@ Hdf5Writer::Hdf5Writer(fs::path path, Hdf5Kind kind)
   Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), &H5Pclose);
   Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), &H5Pclose);
   self.links = Hdf5Handle(H5Pcreate(H5P_LINK_CREATE), &H5Pclose);
-  // One fixed format, whatever libhdf5 is installed: readable since 1.8.
+  // One fixed format, whatever libhdf5 is installed; 1.8 and later can read it.
   self.Check(H5Pset_userblock(creation.id(), kEnvelopeBytes) >= 0 &&
                  H5Pset_obj_track_times(creation.id(), false) >= 0 &&
                  H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18,
@@ -126,8 +126,8 @@ Hdf5Handle Hdf5Writer::Impl::CreateDataset(const std::string& path, hid_t type,
     Check(H5Pset_chunk(creation.id(), static_cast<int>(chunk.size()),
                        chunk.data()) >= 0,
           path);
-    // Floats are parameters and moments, whose bits hardly compress: deflating
-    // them would cost more time than writing them.
+    // Floats are parameters and moments, whose bits hardly compress; deflating
+    // them would take longer than writing them.
     if (bytes <= kDeflateUpToBytes && H5Tequal(type, H5T_IEEE_F32LE) == 0) {
       Check(H5Pset_shuffle(creation.id()) >= 0 &&
                 H5Pset_deflate(creation.id(), kDeflateLevel) >= 0,

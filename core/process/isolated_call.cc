@@ -38,8 +38,8 @@ void Limit(int resource, int64_t amount) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-// Address and thread sanitizers map terabytes of shadow memory, which no limit
-// fits.
+// Address and thread sanitizers map terabytes of shadow memory, beyond any
+// limit.
 #if defined(__has_feature)
 #define SOFTMOE_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -116,8 +116,8 @@ bool ReadUntilClosed(int file, double seconds, std::string* out) {
 
 IsolatedResult CallIsolated(const std::function<std::string()>& body,
                             const IsolationLimits& limits) {
-  // While this process has the end that the child writes to, no other thread
-  // starts a child: it would have that end, too, and we would wait for it.
+  // While this process holds the end that the child writes to, no other thread
+  // may start a child, which would inherit that end and keep us waiting.
   static std::mutex starting;
   std::unique_lock<std::mutex> lock(starting);
   std::array<int, 2> ends{};
@@ -154,7 +154,8 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
   if (!in_time || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
     result.failure = fmt::format("ran longer than {:g} s", limits.seconds);
   } else if (ended < 0) {
-    result.failure = "ended, nobody knows how: this process ignores SIGCHLD";
+    result.failure =
+        "ended with an unknown status: this process ignores SIGCHLD";
   } else if (WIFSIGNALED(status)) {
     result.failure = fmt::format("crashed ({})", ::strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) == kOutOfMemory) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // isolated_call.h - tries in a child process what a library might not survive
-// doing to a foreign file (DESIGN.md, ruling 11).
+// when it reads a foreign file (DESIGN.md, ruling 11).
 #ifndef SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_
 #define SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_
 
@@ -25,10 +25,10 @@ struct IsolatedResult {
 };
 
 // Calls `body` in a forked child that has no terminal, writes no core file and
-// is killed at the limits, and passes back what it returned.
-// Whatever `body` does, this process goes on. The child has only the calling
-// thread, and a lock that another one held is never released in it: call it
-// before pools start work, and let `body` use no threads.
+// is killed at the limits, and returns what `body` returned. Whatever `body`
+// does, this process goes on. The child has only the calling thread, and a lock
+// that another thread held is never released in it. So call this before pools
+// start work, and let `body` use no threads.
 IsolatedResult CallIsolated(const std::function<std::string()>& body,
                             const IsolationLimits& limits);
 

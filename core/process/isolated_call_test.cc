@@ -74,7 +74,7 @@ TEST(CallIsolated, AnEndThatNobodyKnowsIsNoSuccess) {
   ::signal(SIGCHLD, before);
   EXPECT_FALSE(result.completed);
   EXPECT_EQ(result.failure,
-            "ended, nobody knows how: this process ignores SIGCHLD");
+            "ended with an unknown status: this process ignores SIGCHLD");
 }
 
 TEST(CallIsolated, SurvivesAnExit) {
@@ -99,7 +99,7 @@ TEST(CallIsolated, PassesOnTheMessageOfAnException) {
   EXPECT_EQ(result.failure, "failed: no good");
 }
 
-// The ends of pipes that this process can write to, besides its outputs.
+// Returns how many pipes besides its outputs this process can write to.
 std::string NumWritingEnds() {
   int count = 0;
   for (int file = 3; file < 256; ++file) {
@@ -112,7 +112,7 @@ std::string NumWritingEnds() {
   return std::to_string(count);
 }
 
-// A child with the end of another's pipe would keep its caller waiting.
+// A child with the end of another child's pipe would keep its caller waiting.
 TEST(CallIsolated, ChildrenOfSeveralThreadsHaveTheirOwnPipesOnly) {
   const std::string alone = CallIsolated(NumWritingEnds, {}).value;
   std::vector<std::string> found(4, alone);

@@ -67,7 +67,7 @@ struct SpawnSettings {
   posix_spawnattr_t attributes;
 };
 
-// The arguments in the form that exec needs; `strings` must outlive the result.
+// Returns the strings in the form that exec needs. `strings` must outlive it.
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
   result.reserve(strings.size() + 1);
@@ -123,7 +123,7 @@ Process::Process(const ProcessOptions& options)
   posix_spawn_file_actions_addchdir_np(actions, options.folder.c_str());
   sigset_t defaults;
   sigemptyset(&defaults);
-  // It may be ignored here alone (stop_signal.h), which would be inherited.
+  // If SIGPIPE is ignored here (stop_signal.h), the program would inherit that.
   sigaddset(&defaults, SIGPIPE);
   if (own_group_) {
     for (const int signal : {SIGINT, SIGTERM, SIGXFSZ}) {
@@ -190,7 +190,7 @@ bool Process::Listen(int milliseconds, const Sink& sink) {
   std::array<struct pollfd, 2> files = {
       {{outputs_[0], POLLIN, 0}, {outputs_[1], POLLIN, 0}}};
   const bool open = outputs_[0] >= 0 || outputs_[1] >= 0;
-  // A program that has closed both is about to end.
+  // A program that has closed both outputs is about to end.
   if (!open) milliseconds = std::clamp(milliseconds, 0, 1);
   if (::poll(files.data(), files.size(), milliseconds) <= 0) return open;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -215,8 +215,8 @@ void Process::ListenToEnd(const Sink& sink) {
 bool Process::SeeEnd(int flags) {
   while (!ended_) {
     siginfo_t end = {};
-    // The number of a group is its own as long as its first process is not
-    // reaped, which Kill does.
+    // A group keeps its number until its first process is reaped, which Kill
+    // does.
     const int failure = ::waitid(P_PID, static_cast<id_t>(child_), &end,
                                  WEXITED | flags | (own_group_ ? WNOWAIT : 0));
     if (failure != 0 && errno == EINTR) continue;
@@ -246,12 +246,12 @@ bool Process::Wait(double seconds) {
 
 bool Process::Kill(double seconds) {
   if (!HasEnded() || (own_group_ && !lost_)) {
-    // And whatever it has left in its group.
+    // Also kills whatever it has left in its group.
     ::kill(own_group_ ? -child_ : child_, SIGKILL);
   }
   const bool ended = Wait(seconds);
   if (!ended) ended_ = lost_ = true;
-  // The number may be another group's from now on.
+  // Once reaped, the number may become another group's.
   if (std::exchange(own_group_, false) && ended) {
     while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
   }
@@ -262,8 +262,8 @@ int Process::Signal() const {
   SOFTMOE_CHECK(ended_);
   if (lost_) {
     throw EnvironmentError(
-        "how a program ended is not known: it does not end although it was "
-        "killed, or this process ignores SIGCHLD");
+        "it is unknown how a program ended: it did not end when killed, or "
+        "this process ignores SIGCHLD");
   }
   return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
 }

@@ -33,8 +33,8 @@ struct ProcessOptions {
   Input input = Input::kEmpty;
   Output output = Output::kTogether;
   std::filesystem::path output_file;  // for kFile
-  // A process group of its own, with the usual effect of signals: Ctrl-C is
-  // for this process only, and Kill reaches what the program has started.
+  // Whether it gets a process group and default signal actions: Ctrl-C reaches
+  // this process only, and Kill also reaches what the program has started.
   bool own_group = false;
 };
 
@@ -49,32 +49,31 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Writes to stdin. False if not all of it could be written, because the
-  // program has ended, or does not read for `seconds`.
+  // Writes to stdin. Returns false if not all bytes could be written because
+  // the program has ended, or has not read for `seconds`.
   bool Send(std::string_view bytes, double seconds);
   void CloseInput();
-  // Waits for output, at most `milliseconds` (negative: for ever), and passes
-  // it to `sink`, as kOutput if both go together. False once both outputs are
-  // closed by the program and by everyone who inherited them.
+  // Waits for output, at most `milliseconds` (negative: forever), and passes it
+  // to `sink`, as kOutput if both outputs are one. Returns false once both are
+  // closed by the program and by every process that inherited them.
   bool Listen(int milliseconds, const Sink& sink);
-  // Gives all output to `sink`, until both are closed, and waits for the end.
+  // Passes all output to `sink`, until both are closed, and waits for the end.
   void ListenToEnd(const Sink& sink);
 
   // Whether the program has ended; does not wait.
   bool HasEnded();
   // Waits for the program to end, at most `seconds` (infinity: as long as it
-  // takes). False if it is still running. Does not read its output: use it if
-  // that goes to a file or has been read.
+  // takes). Returns false if it is still running. Does not read its output, so
+  // call it only if the output goes to a file or has been read.
   bool Wait(double seconds);
-  // Kills the program, with its group if it has one, and waits, at most
-  // `seconds`: what hangs in a driver does not end by that. False if it did not
-  // end; how it will is not known then, and it counts as one that has ended.
+  // Kills the program, with its group if it has one, and waits at most
+  // `seconds`: what hangs in a driver may not end. Returns false if it did not
+  // end; it then counts as ended in an unknown way.
   bool Kill(double seconds = 10);
 
   // For a program that has ended: the signal that ended it; 0 if none did. Both
-  // throw EnvironmentError after Kill gave up, and where this process ignores
-  // SIGCHLD (RunMain resets what it inherited): the system then reports it to
-  // nobody.
+  // functions throw EnvironmentError if nobody knows the end: Kill has given
+  // up, or this process ignores SIGCHLD (RunMain resets it).
   int Signal() const;
   // What the program returned, or 128 + signal, as in a shell.
   int ExitStatus() const;
@@ -95,7 +94,7 @@ class Process {
 // The environment of this process, as "NAME=value".
 std::vector<std::string> Environment();
 
-// What a program left that was run to its end.
+// The outcome of a program that ran to its end.
 struct ProgramResult {
   int exit_status = 0;  // 128 + signal if a signal ended it
   std::string output;   // stdout and stderr together, in English (LC_ALL=C)
@@ -109,7 +108,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          const std::filesystem::path& folder,
                          bool own_group = false);
 
-// Whether there is a program at `path`: a file that may be executed.
+// Whether `path` is a program, i.e. a file that may be executed.
 bool IsProgram(const std::filesystem::path& path);
 
 // Whether `program` is in PATH.

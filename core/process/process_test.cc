@@ -38,7 +38,7 @@ struct Said {
   std::string output, errors;
 };
 
-// All that the process says, until it has closed its outputs.
+// Returns all that the process prints until it has closed its outputs.
 Said Listened(Process& process) {
   Said said;
   while (process.Listen(-1, [&](Process::Stream stream, std::string_view part) {
@@ -136,7 +136,7 @@ TEST(Process, TellsASignalFromAStatus) {
   EXPECT_EQ(process.ExitStatus(), 128 + SIGTERM);
 }
 
-// What ignores it here (stop_signal.h) is not the program's business.
+// Even if this process ignores SIGPIPE (stop_signal.h), the program does not.
 TEST(Process, EndsAtAPipeThatNobodyReads) {
   const auto before = signal(SIGPIPE, SIG_IGN);
   for (const bool own_group : {false, true}) {
@@ -162,8 +162,8 @@ TEST(Process, IsKilledWhenItsTimeIsOver) {
   EXPECT_EQ(process.Signal(), SIGKILL);
 }
 
-// Where another process traces it, its end is shown to that one alone, as if it
-// hung in a driver.
+// If another process traces the program, only the tracer is told of its end, as
+// if the program hung in a driver.
 TEST(Process, OneThatDoesNotEndWhenKilledIsGivenUp) {
   for (const bool own_group : {false, true}) {
     ProcessOptions options = Shell("echo $$; exec sleep 1000");
@@ -194,7 +194,7 @@ TEST(Process, OneThatDoesNotEndWhenKilledIsGivenUp) {
     EXPECT_TRUE(process.HasEnded());
     EXPECT_TRUE(
         Says(MessageOf<EnvironmentError>([&] { (void)process.Signal(); }),
-             "does not end"));
+             "did not end"));
     EXPECT_EQ(waitpid(traced, nullptr, 0), traced);
   }
 }
@@ -210,7 +210,7 @@ TEST(Process, WhereSignalsOfChildrenAreIgnoredTheEndIsNotKnown) {
   signal(SIGCHLD, before);
 }
 
-// The child of the shell holds the output open: listening ends only because the
+// The shell's child holds the output open, so listening ends only because the
 // whole group is killed.
 TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {
   ProcessOptions options = Shell("sleep 1000 & echo started; wait");
@@ -226,7 +226,7 @@ TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {
   Listened(process);
 }
 
-// Else Kill would reach whoever has got its number meanwhile.
+// Otherwise Kill would reach whatever has been given its number meanwhile.
 TEST(Process, AGroupOfItsOwnKeepsItsNumberUntilItIsKilled) {
   ProcessOptions options = Shell("sleep 1000 & echo $$; exit 3");
   options.own_group = true;

@@ -27,14 +27,14 @@ void Handle(int signal_number) {
   int first = 0;
   if (stop_signal.compare_exchange_strong(first, signal_number)) return;
   // When a terminal closes, SIGHUP comes from the kernel and again from the
-  // shell, and SIGTERM may come from the manager of the session: one request.
+  // shell, and SIGTERM may come from the session manager: all are one request.
   if (signal_number == SIGHUP) return;
   if (first == SIGHUP &&
       stop_signal.compare_exchange_strong(first, signal_number)) {
     return;
   }
-  // The second signal. It is blocked until the handler returns and then takes
-  // its default action: it ends the process.
+  // This is the second signal. It is blocked until the handler returns, and
+  // then takes its default action: it ends the process.
   signal(signal_number, SIG_DFL);
   raise(signal_number);
 }
@@ -47,8 +47,8 @@ StopSignal::StopSignal() {
   stop_signal = 0;
   struct sigaction action = {};
   action.sa_handler = &Handle;
-  // Reads and writes go on undisturbed: what waits for a reader asks by itself
-  // (stoppable_output.h).
+  // Reads and writes go on undisturbed; output that waits for a reader checks
+  // for a request itself (stoppable_output.h).
   action.sa_flags = SA_RESTART;
   for (size_t i = 0; i < std::size(kRequests); ++i) {
     SOFTMOE_CHECK(sigaction(kRequests[i], nullptr, &previous[i]) == 0);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stop_signal.h - SIGINT, SIGTERM and SIGHUP (a closed terminal; not where it
-// was ignored before, as under nohup) as a request that long loops can honour.
+// stop_signal.h - SIGINT, SIGTERM and SIGHUP (a closed terminal; not if it is
+// ignored already, as under nohup) as a request that long loops can honor.
 //
 // The first signal only sets a flag, so that the loop can save its state and
 // throw StoppedError (exit 75). The second one ends the process at once, as if
 // no handler were installed: the user means it, and files are written whole or
 // not at all (atomic_file.h). SIGHUP never counts as the first or the second of
-// two, since a terminal that closes says so more than once.
+// two, since a terminal that closes may send it more than once.
 //
-// Meanwhile SIGPIPE is ignored: Ctrl-C also ends `tee` behind a pipe, and what
-// is printed then must fail instead of ending the process before it has saved.
-// A reader that is there and does not read must not hold the loop either: what
-// such a loop prints goes through PrintUnlessStopped (stoppable_output.h).
+// Meanwhile SIGPIPE is ignored: Ctrl-C also ends `tee` behind a pipe, and
+// printing must then fail instead of ending the process before it has saved.
+// Nor may a reader that does not read hold up the loop, so whatever such a loop
+// prints goes through PrintUnlessStopped (stoppable_output.h).
 #ifndef SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 #define SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 
@@ -20,8 +20,8 @@
 
 namespace softmoe {
 
-// All this holds while at least one object exists; the last one restores what
-// was there before. Nested objects share the flag, which lasts as long as the
+// All this holds while at least one object exists; the last one restores the
+// previous handlers. Nested objects share the flag, which lasts as long as the
 // outermost one.
 class StopSignal {
  public:

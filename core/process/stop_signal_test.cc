@@ -15,7 +15,7 @@
 namespace softmoe {
 namespace {
 
-// How a child process that runs `body` ends, as waitpid reports it.
+// Returns how a child process that runs `body` ends, as waitpid reports it.
 int StatusOfChild(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -59,7 +59,7 @@ TEST(StopSignal, TheSecondSignalEndsTheProcessAtOnce) {
   }
 }
 
-// The kernel, the shell and the manager of the session may all say so.
+// The kernel, the shell and the session manager may all send a signal.
 TEST(StopSignal, AClosingTerminalIsOneRequest) {
   for (const int other : {SIGTERM, SIGINT}) {
     const int status = StatusOfChild([other] {
@@ -114,7 +114,7 @@ TEST(StopSignal, NestedObjectsShareTheFlagUntilTheLastIsGone) {
   EXPECT_TRUE(later.requested());
 }
 
-// What is said about it after the end of the last object waits for nobody.
+// Messages after the end of the last object must not wait for a reader either.
 TEST(StopSignal, IsKnownUntilTheNextOne) {
   {
     const StopSignal stop;

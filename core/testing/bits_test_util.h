@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bits_test_util.h - equality to the last bit: unlike for ==, -0 is not 0 here,
-// and a NaN equals itself.
+// bits_test_util.h - equality to the last bit: unlike with ==, -0 is not 0, and
+// a NaN equals itself.
 #ifndef SOFTMOE_CORE_TESTING_BITS_TEST_UTIL_H_
 #define SOFTMOE_CORE_TESTING_BITS_TEST_UTIL_H_
 
@@ -12,8 +12,8 @@
 
 namespace softmoe {
 
-// Whether the numbers `a` and `b` are as many and have the same bits. If not,
-// the failure shows the first that differ.
+// Whether `a` and `b` have the same size and the same bits. If not, the failure
+// shows the first numbers that differ.
 template <typename T>
 ::testing::AssertionResult SameBits(const std::vector<T>& a,
                                     const std::vector<T>& b) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bounded.h - numbers that carry their own error bound (tests only): a formula
-// written as a template, run over them, says how far a computation in float or
-// in double may be from the exact result.
+// that is a template, evaluated with them, says how far a computation in float
+// or in double may be from the exact result.
 //
-// By the standard model fl(a op b) = (a op b)(1 + d) + e, |d| <= u, where e is
+// The standard model is fl(a op b) = (a op b)(1 + d) + e, |d| <= u, where e is
 // what a product, a quotient or an exponential may lose by underflow. Products
-// of two errors are kept. `value` is computed in double, by the operations of
-// double.
+// of two errors are kept. `value` is computed in double.
 #ifndef SOFTMOE_CORE_TESTING_BOUNDED_H_
 #define SOFTMOE_CORE_TESTING_BOUNDED_H_
 
@@ -27,7 +26,7 @@ struct DoubleRounding {
   static constexpr double kUnderflow = 0x1p-1074;
 };
 
-// The units of rounding, u, of the two types.
+// The unit roundoffs, u, of the two types.
 inline constexpr double kFloatUnit = FloatRounding::kRoundoff;
 inline constexpr double kDoubleUnit = DoubleRounding::kRoundoff;
 // From 1 to the next double.
@@ -38,7 +37,7 @@ inline constexpr double kUlp = 2 * kDoubleUnit;
 //   kWorstCase  n: always
 //   kRandom     lambda sqrt(n), if less: where the terms are random numbers of
 //               either sign, so that roundings have mean 0 whatever went before
-//               (Azuma and Hoeffding's inequality for the martingale of the
+//               (the Azuma-Hoeffding inequality for the martingale of the
 //               errors; Higham and Mary 2019, Ipsen and Zhou 2020). It fails
 //               with probability 2 e^(-lambda^2/2) for each sum.
 enum class Roundings { kWorstCase, kRandom };
@@ -67,13 +66,13 @@ struct BoundedNumber {
   BoundedNumber() = default;
   // NOLINTBEGIN(google-explicit-constructor): formulas mix them with numbers
   BoundedNumber(double v, double e = 0) : value(v), error(e) {}
-  // Converts the same number from the other kind of sums.
+  // Converts the same number from one with the other kind of sums.
   template <Roundings kOther>
   BoundedNumber(const BoundedNumber<Rounding, kOther>& x)
       : value(x.value), error(x.error) {}
   // NOLINTEND(google-explicit-constructor)
 
-  // This number after one more rounding, or `count` of them.
+  // Returns this number after one more rounding, or `count` of them.
   BoundedNumber Rounded(double count = 1) const {
     return {value, error + count * kRoundoff * (std::abs(value) + error)};
   }

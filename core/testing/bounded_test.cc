@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bound of every operation holds for arithmetic as it is done, and is not
-// so wide that it would hold for another operation.
+// The bound of every operation holds for the arithmetic of the machine, and is
+// not so wide that it would hold for another operation.
 #include "core/testing/bounded.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using InFloat = BoundedNumber<FloatRounding>;
 using InDouble = BoundedNumber<DoubleRounding>;
 
-// Checks one operation over the computing type, a wider one, and bounds. For
+// Checks one operation on the computing type, a wider type, and bounds. For
 // exact operands the error may be at most twice the unit roundoff of the value,
 // plus the underflow.
 template <typename Bound, typename Computing, typename Wide>

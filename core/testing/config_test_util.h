@@ -29,20 +29,21 @@ inline constexpr std::array<RouterKind, kNumRouterKinds> kRouterKinds = [] {
 // The kind's name, for INSTANTIATE_TEST_SUITE_P.
 std::string NameOfRouter(const ::testing::TestParamInfo<RouterKind>& info);
 
-// Three layers, sizes that no power of 2 divides for long, and initial weights
-// so large that the layers are not nearly linear; on average 1.5 experts per
-// token, or 2 where each must have as many. All else is as by default.
+// Returns a configuration with three layers, sizes that only small powers of 2
+// divide, and initial weights so large that the layers are not nearly linear;
+// on average 1.5 experts per token, or 2 if each token must have the same
+// number. The rest has its defaults.
 Config SmallConfig(RouterKind kind);
 
-// A valid configuration drawn from `seed`: every field takes values all over
+// Draws a valid configuration from `seed`: every field takes values all over
 // its range, with decimals that need 17 digits and text that needs escapes.
 Config RandomConfig(uint64_t seed);
 
-// "section.key" -> the value, doubles as hexadecimal (so exactly).
+// Maps "section.key" to the value, with doubles in hexadecimal, hence exact.
 std::map<std::string, std::string> ExactFields(const Config& config);
 
-// `config` with another value of the field `key` and nothing else changed, so
-// that it may break relations between keys.
+// Returns `config` with another value of the field `key` and nothing else
+// changed, which may break relations between keys.
 Config WithOtherValue(const Config& config, const std::string& key);
 
 }  // namespace softmoe

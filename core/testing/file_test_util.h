@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// file_test_util.h - what the tests of file formats share: fresh folders, quick
-// files, and a disk that is full after so many bytes.
+// file_test_util.h - what the tests of file formats share: fresh folders, files
+// without syncs, and a disk that is full after so many bytes.
 #ifndef SOFTMOE_CORE_TESTING_FILE_TEST_UTIL_H_
 #define SOFTMOE_CORE_TESTING_FILE_TEST_UTIL_H_
 
@@ -16,17 +16,17 @@
 
 namespace softmoe {
 
-// An empty folder of this name in the test's temporary folder.
+// Makes an empty folder of this name in the test's temporary folder.
 std::filesystem::path FreshFolder(const std::string& name);
 
 // Writes a file without the syncs of AtomicFile: for tests that write many.
 void WritePlain(const std::filesystem::path& path, std::string_view content);
 
-// Names of all files in `folder`, hidden ones too, sorted.
+// Returns the names of all files in `folder`, also hidden ones, sorted.
 std::vector<std::string> FilesIn(const std::filesystem::path& folder);
 
-// During its lifetime no file of this process can grow beyond `bytes`: writes
-// fail with EFBIG as on a full disk they fail with ENOSPC (RLIMIT_FSIZE,
+// During its lifetime no file of this process can grow beyond `bytes`. Writes
+// then fail with EFBIG, as they fail with ENOSPC on a full disk (RLIMIT_FSIZE,
 // SIGXFSZ ignored).
 class FullDisk {
  public:

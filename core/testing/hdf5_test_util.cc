@@ -21,7 +21,7 @@ void Vacate(hid_t file, const std::string& path) {
   if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) DeleteHdf5(file, path);
 }
 
-// Values as HDF5 has them; those in memory are little-endian, too.
+// Values as HDF5 stores them: little-endian, as in memory.
 struct Stored {
   Hdf5Handle type;
   std::string bytes;

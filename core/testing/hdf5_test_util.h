@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hdf5_test_util.h - HDF5 files that no program of ours writes: good ones that
-// libhdf5 has changed, sealed again, so that their checksums hold.
+// hdf5_test_util.h - HDF5 files that no program of ours writes: good files that
+// libhdf5 changes and that are sealed again, so that their checksums hold.
 #ifndef SOFTMOE_CORE_TESTING_HDF5_TEST_UTIL_H_
 #define SOFTMOE_CORE_TESTING_HDF5_TEST_UTIL_H_
 
@@ -16,9 +16,9 @@
 
 namespace softmoe {
 
-// All throw InternalError if that is not possible.
+// All functions throw InternalError if they fail.
 
-// Lets `change` change what is in the file, and writes the envelope that fits.
+// Lets `change` change the content of the file, and writes the new envelope.
 void ChangeHdf5(const std::filesystem::path& path, const Hdf5Kind& kind,
                 const std::function<void(hid_t file)>& change);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// message_test_util.h - what tests hold of text that a user reads: messages of
-// errors, what programs print, and whole reports.
+// message_test_util.h - checks of text that a user reads: messages of errors,
+// the output of programs, and whole reports.
 //
 //   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }),
 //                    path.string(), "restore this one"));
@@ -20,11 +20,11 @@
 
 namespace softmoe {
 
-// What MessageOf returns if nothing is thrown. No message says it.
+// The result of MessageOf if nothing is thrown; no message is the same.
 inline constexpr char kNoError[] = "(no error)";
 
 // Runs `action` and returns the message of the ErrorType that it throws, or
-// kNoError. What it throws of other types escapes, and so fails the test.
+// kNoError. Exceptions of other types escape, and so fail the test.
 template <typename ErrorType, typename Action>
 std::string MessageOf(Action&& action) {
   try {
@@ -47,8 +47,8 @@ std::string MessageOf(ExitCode code, Action&& action) {
   return kNoError;
 }
 
-// Whether each of `parts` stands in `text`, wherever. If not, the failure shows
-// those that are missing and the text.
+// Whether `text` contains each of `parts`, in any order. If not, the failure
+// shows the missing ones and the text.
 ::testing::AssertionResult Says(std::string_view text,
                                 const std::vector<std::string>& parts);
 template <std::convertible_to<std::string_view>... Parts>
@@ -67,10 +67,10 @@ template <typename... Parts>
                                        << result.output;
 }
 
-// How often `part` stands in `text`, each time after the last.
+// Returns how often `text` contains `part`, without overlaps.
 int Count(std::string_view text, std::string_view part);
 
-// `text` with the first `from`, which must be there, replaced.
+// Returns `text` with the first `from`, which must be there, replaced.
 std::string Replaced(std::string text, std::string_view from,
                      std::string_view to);
 

@@ -27,9 +27,9 @@
 
 namespace {
 
-// A folder in memory, if the machine lends some as a file system, or null. What
-// tests write is synced as a user's files are, and a disk takes ten times as
-// long for that as the tests do.
+// Makes a folder in memory; returns null if the machine has no file system
+// there. Tests sync what they write, as programs sync a user's files, and on a
+// disk that takes ten times as long as the tests themselves.
 std::unique_ptr<softmoe::TemporaryFolder> MakeMemoryFolder() {
   const std::filesystem::path memory = "/dev/shm";
   constexpr uintmax_t kWanted = uintmax_t{1} << 30;  // bytes
@@ -57,7 +57,7 @@ bool MatchesOneOf(const std::string& name, const std::string& patterns) {
   return false;
 }
 
-// What GoogleTest's "PATTERNS-PATTERNS" says of a test.
+// Whether GoogleTest's "PATTERNS-PATTERNS" accepts a test.
 bool Passes(const std::string& name, const std::string& filter) {
   const size_t minus = filter.find('-');
   const std::string wanted = filter.substr(0, minus);

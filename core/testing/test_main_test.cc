@@ -15,15 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Memory would be lost until the machine starts again.
+// Otherwise its memory would be lost until the machine starts again.
 TEST(TestMain, RemovesTheFolderInMemoryOfATestThatWasKilled) {
   const char* const own = std::getenv("TEST_TMPDIR");
   if (own == nullptr || !std::string_view(own).starts_with("/dev/shm/")) {
     GTEST_SKIP() << "too little memory is lent as a file system";
   }
-  // `own` lies in the one of this process.
+  // `own` lies in the folder in memory of this process.
   const std::string left = fs::path(own).parent_path().string() + "-killed";
-  // Whole at once: each test program that starts meanwhile removes it, too.
+  // Appears whole, since every test program that starts meanwhile removes it.
   const fs::path made = fs::path(own) / "made";
   fs::create_directories(made / "with" / "files");
   fs::rename(made, left);

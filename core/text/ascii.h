@@ -12,9 +12,9 @@
 
 namespace softmoe {
 
-// The number that the whole text is, as std::from_chars reads it: no spaces, no
-// '+', no "0x"; nullopt if it is something else, or out of T's range. `base`,
-// for whole numbers only, is 10 unless given.
+// Returns the number that the whole text is, as std::from_chars reads it: no
+// spaces, no '+', no "0x"; nullopt if it is anything else, or out of T's range.
+// `base`, for whole numbers only, is 10 by default.
 template <typename T, typename... Base>
 std::optional<T> ParseNumber(std::string_view text, Base... base) {
   T number = 0;
@@ -24,7 +24,7 @@ std::optional<T> ParseNumber(std::string_view text, Base... base) {
   return number;
 }
 
-// The text with a to z for A to Z; all other bytes stay.
+// Returns the text with a to z for A to Z and all other bytes unchanged.
 inline std::string LowerCase(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// command_line.h - what programs with commands say about one that they do not
-// have.
+// command_line.h - what programs with commands say about an unknown command.
 #ifndef SOFTMOE_CORE_TEXT_COMMAND_LINE_H_
 #define SOFTMOE_CORE_TEXT_COMMAND_LINE_H_
 

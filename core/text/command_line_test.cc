@@ -10,7 +10,7 @@
 namespace softmoe {
 namespace {
 
-// Of a program with the commands run and report.
+// Calls UnknownCommand for a program with the commands run and report.
 std::string Unknown(std::vector<const char*> words) {
   CLI::App app;
   app.add_subcommand("run");

@@ -8,14 +8,14 @@
 
 namespace softmoe {
 
-// `text`, which is UTF-8, as content or attribute value of HTML and XML 1.0.
-// What XML forbids becomes '?': control characters other than tab, newline and
-// return, U+FFFE and U+FFFF.
+// Returns `text`, which is UTF-8, as content or attribute value of HTML and XML
+// 1.0. Characters that XML forbids become '?': control characters other than
+// tab, newline and return, U+FFFE and U+FFFF.
 std::string EscapeMarkup(const std::string& text);
 
-// `document` with `part` between the lines "<!-- begin: COMMAND -->" and
-// "<!-- end -->", which stay. `command`: what a reader runs to have it written.
-// Throws DataError, naming `place`, if either line is missing.
+// Returns `document` with `part` between the lines "<!-- begin: COMMAND -->"
+// and "<!-- end -->", which stay. `command` is what a reader runs to write the
+// part. Throws DataError, naming `place`, if either line is missing.
 std::string WithGeneratedPart(const std::string& document,
                               const std::string& command,
                               const std::string& part,

@@ -16,7 +16,7 @@
 namespace softmoe {
 namespace {
 
-// The number of columns if stderr is a terminal, else 0.
+// Returns the number of columns if stderr is a terminal, else 0.
 int TerminalColumns() {
   if (!isatty(STDERR_FILENO)) return 0;
   winsize size = {};

@@ -18,7 +18,7 @@ namespace softmoe {
 // "42s", "3m07", "1h48", "2d03h"; "?" unless 0 <= seconds < infinity.
 std::string FormatDuration(double seconds);
 
-// A clock that never goes back, from an arbitrary origin: the default here.
+// The default clock, which never goes back; its origin is arbitrary.
 double SteadySeconds();
 
 struct ProgressOptions {
@@ -34,8 +34,8 @@ struct ProgressOptions {
 // Prints "TASK DONE/TOTAL | DETAILS | eta 1h48".
 class Progress {
  public:
-  // `already_done` units were there before (a resumed run): they count as
-  // done, but not towards the speed.
+  // `already_done` units were done before (a resumed run). They count as done,
+  // but not towards the speed.
   Progress(std::string task, int64_t total, int64_t already_done = 0,
            ProgressOptions options = {});
   ~Progress();  // leaves the cursor on a fresh line

@@ -108,7 +108,7 @@ TEST(Progress, ShowsLinesOfTheCallersOwn) {
   EXPECT_EQ(terminal.out.str(), "first\r\x1b[Ka line th\r\x1b[Knote\n");
 }
 
-// Whoever asks for a stop need not read stderr: this does not end otherwise.
+// If a stop waited for a reader of stderr, this test would not end.
 TEST(Progress, OnStderrNoReaderHoldsAStop) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -12,14 +12,14 @@
 namespace softmoe {
 namespace {
 
-// The one spelling for all ways to write a name.
+// Returns the one spelling for all ways to write a name.
 std::string Spelling(const std::string& name) {
   std::string spelling = LowerCase(name);
   std::ranges::replace(spelling, '-', '_');
   return spelling;
 }
 
-// The distance from what was typed to `known`; a mere part of a name counts as
+// Returns the distance from `typed` to `known`. A mere part of a name counts as
 // one step.
 int Distance(const std::string& typed, const std::string& known) {
   const std::string a = Spelling(typed), b = Spelling(known);
@@ -33,7 +33,7 @@ int Distance(const std::string& typed, const std::string& known) {
 }  // namespace
 
 int EditDistance(const std::string& a, const std::string& b) {
-  // Three rows of the table: two back, one back, this.
+  // Three rows of the table: the one before the previous, the previous, this.
   std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -53,7 +53,7 @@ int EditDistance(const std::string& a, const std::string& b) {
 
 std::string DidYouMean(const std::string& unknown,
                        const std::vector<std::string>& known) {
-  // With more than a third of the letters wrong it would be a guess.
+  // If more than a third of the letters were wrong, it would be a guess.
   int best = std::max(1, static_cast<int>(unknown.size()) / 3) + 1;
   const std::string* nearest = nullptr;
   for (const std::string& candidate : known) {

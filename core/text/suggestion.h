@@ -14,15 +14,15 @@ namespace softmoe {
 std::string DidYouMean(const std::string& unknown,
                        const std::vector<std::string>& known);
 
-// The same, or, if none is near, "known are 'a', 'b' and 'c'".
+// Returns the same or, if none is near, "known are 'a', 'b' and 'c'".
 std::string Suggestion(const std::string& unknown,
                        const std::vector<std::string>& known);
 
 // "'a', 'b' and 'c'", with `last` "and".
 std::string Listed(const std::vector<std::string>& names, const char* last);
 
-// Least number of insertions, deletions, replacements and swaps of neighbours
-// that turn `a` into `b` (optimal string alignment).
+// Returns the least number of insertions, deletions, replacements and swaps of
+// neighbors that turn `a` into `b` (optimal string alignment).
 int EditDistance(const std::string& a, const std::string& b);
 
 }  // namespace softmoe

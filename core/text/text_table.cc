@@ -10,7 +10,7 @@
 namespace softmoe {
 namespace {
 
-// The number of UTF-8 characters, by which a terminal aligns our texts.
+// Returns the number of UTF-8 characters, which a terminal aligns our texts by.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(),

@@ -22,19 +22,19 @@ class TextTable {
   // The first is the header.
   const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 
-  // Lines with two spaces between columns and a rule under the header.
+  // Returns lines with two spaces between columns and a rule under the header.
   // Columns whose entries are all numbers are right-aligned; no line ends with
   // spaces.
   std::string Text() const;
-  // A table of a document; texts are taken as they are.
+  // Returns a table for a document; texts are taken as they are.
   std::string Markdown() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
 };
 
-// `text` in lines of at most `width` characters, broken at spaces; lines after
-// the first start with `indent` spaces.
+// Returns `text` in lines of at most `width` characters, broken at spaces;
+// lines after the first start with `indent` spaces.
 std::string Wrap(const std::string& text, size_t width, size_t indent);
 
 // "512 B", "3.2 KiB", "6.1 GiB".

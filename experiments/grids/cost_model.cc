@@ -7,7 +7,7 @@
 namespace softmoe::experiments {
 namespace {
 
-constexpr double kForwardPasses = 3;  // a step: 1, and 2 for the backward pass
+constexpr double kForwardPasses = 3;  // in a step: 1, and 2 for the backward
 constexpr double kFp32 = 4;           // bytes
 
 }  // namespace
@@ -39,9 +39,9 @@ double CpuActivationBytes(const Config& config) {
   const double jitter = config.router.noise == NoiseKind::kInputJitter ? d : 0;
   const auto caps = static_cast<double>(optimized::LargestTotalActive(config));
   const auto cap = static_cast<double>(optimized::LargestMaxActive(config));
-  // Numbers per token. Every layer keeps: the residual that enters both halves,
-  // both norms' outputs, q, k, v, the attention output; scores, soft weights.
-  // It also keeps gate and up of every active expert. In addition: the last
+  // Numbers per token. Every layer keeps the residuals that enter its two
+  // halves, both norms' outputs, q, k, v, the attention output, scores and soft
+  // weights, and gate and up of every active expert. In addition: the last
   // norm, the gradients of all of these in one layer, and the rows of its
   // experts.
   const double kept = layers * (8 * d + jitter + 2 * e) + caps * 2 * f;

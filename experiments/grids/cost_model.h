@@ -55,7 +55,7 @@ struct Cluster {
   double core_flops = 40e9;
 };
 
-// FLOP/s of one GPU that trains `config`, in its precision, at the assumed MFU.
+// FLOP/s of one GPU that trains `config` in its precision, at the assumed MFU.
 double GpuFlops(const Config& config, const Cluster& cluster);
 
 struct RunCost {

@@ -134,8 +134,8 @@ TEST(CostModel, FlopsAreThoseOfTheLoops) {
             CountForwardFlops(ModelConfig(), 2).total());
 }
 
-// 2 * 10 * 8 + 8 of embeddings and the last norm; per layer 16 of norms, 256 of
-// attention, 24 of the router, 96 an expert.
+// Embeddings and the last norm have 2 * 10 * 8 + 8; each layer has 16 in norms,
+// 256 in attention, 24 in the router, and 96 in each expert.
 TEST(CostModel, ParametersOfASmallModel) {
   EXPECT_EQ(EstimateCost(Tiny(), 1.5, Cluster()).parameters,
             168 + 2 * (16 + 256 + 24 + 3 * 96));
@@ -146,8 +146,8 @@ TEST(CostModel, ParametersOfASmallModel) {
 }
 
 // Compared with what the model itself reserves. Per token, the estimate omits 5
-// numbers per layer and 7 per active expert, against 8 d_model and 2 d_ffn that
-// it counts; with the sums of the router's blocks that is less than 3 % here.
+// numbers per layer and 7 per active expert, where it counts 8 d_model and 2
+// d_ffn; with the sums of the router's blocks, that is less than 3 % here.
 TEST(CostModel, CpuMemoryIsWhatTheModelReserves) {
   ThreadPool pool(1);
   for (const bool jitter : {false, true}) {

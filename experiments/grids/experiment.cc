@@ -100,7 +100,8 @@ bool TakeOwnSeeds(const toml::table& header, const Placement& placement,
   return true;
 }
 
-// `parts` with the seeds of the file, or those of the command line if given.
+// Makes the experiment `name` of `parts`, with the seeds of the command line if
+// given, else those of the files.
 Grid ReadExperiment(const std::string& name, GridParts parts,
                     const SeedOption& seeds) {
   parts.files.push_back(std::make_shared<const toml::table>(ParseTomlFile(
@@ -153,10 +154,10 @@ Grid ReadExperiment(const std::string& name, GridParts parts,
     }
   }
   if (grid.runs.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: experiment '{}' has no run there; mend [experiments.{}], or "
-        "--seeds",
-        parts.grid.path.string(), name, name));
+    throw ConfigError(
+        fmt::format("{}: experiment '{}' has no run at this scale; change "
+                    "[experiments.{}] or --seeds",
+                    parts.grid.path.string(), name, name));
   }
   grid.rows.clear();
   for (const RowPart& row : rows) {
@@ -210,15 +211,15 @@ void AddEvaluations(const trainer::EvaluationPlan& more,
   plan->keep_checkpoint |= more.keep_checkpoint;
 }
 
-// Of the run's row on its corpus, whatever the seed.
+// The RunIdentityKey of the run's row on its corpus, whatever the seed.
 std::string RowIdentityKey(GridRun run) {
   run.config.training.seed = 0;
   return RunIdentityKey(run);
 }
 
 // Gives every run the same folder and the same evaluations in all experiments.
-// `filed`: the experiments with the seeds of the files, by which folders are
-// named: --seeds may leave out the first one that has a row.
+// Folders are named by `filed`, the experiments with the seeds of the files,
+// since --seeds may leave out the first one that has a row.
 void ShareRuns(const std::vector<Grid>& filed, std::vector<Grid>& experiments) {
   std::map<std::string, std::string> names;
   for (const Grid& grid : filed) {
@@ -255,8 +256,8 @@ std::vector<std::string> NamesAt(const GridParts& parts) {
   return names;
 }
 
-// The experiments of the scale that can be read. `refused` hears why another
-// one cannot, and may throw.
+// The experiments of the scale that can be read. `refused` is called for each
+// that cannot, and may throw.
 std::vector<Grid> ReadExperiments(
     const GridParts& parts, const SeedOption& seeds,
     const std::function<void(const std::string& name, const ConfigError& why)>&
@@ -274,10 +275,10 @@ std::vector<Grid> ReadExperiments(
   return experiments;
 }
 
-// The experiments of the scale, of which `needed`, or for "all" every one, must
-// be readable. Others are left out if they are not: what the command line sets,
-// or its seeds, may fit one experiment alone. Where it gives neither, the files
-// are at fault, and every one must be.
+// The readable experiments of the scale; `needed`, or for "all" every one, must
+// be readable. Others may not be, since overrides or seeds of the command line
+// may fit only one experiment. If it gives neither, the files are at fault, so
+// all must be readable.
 std::vector<Grid> ReadNeeded(const GridParts& parts, const SeedOption& seeds,
                              const std::string& needed) {
   const bool every =
@@ -318,7 +319,7 @@ Grid UnionOf(const std::vector<Grid>& experiments,
       all.corpora.push_back(corpus);
     }
   }
-  // Corpus by corpus, as in every grid.
+  // Runs are ordered corpus by corpus, as in every grid.
   const auto place = [&](const GridRun& run) {
     return std::ranges::find(all.corpora, run.corpus.id, &GridCorpus::id) -
            all.corpora.begin();
@@ -372,8 +373,8 @@ Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
   const auto found = std::ranges::find(experiments, name, &Grid::experiment);
   if (found == experiments.end()) {
     throw ConfigError(fmt::format(
-        "{}: experiment '{}' is not run at this scale: its [experiments] does "
-        "not name it. `list` shows the scales that have it",
+        "{}: experiment '{}' is not run at this scale: [experiments] does not "
+        "name it. `list` shows the scales that have it",
         scale.string(), name));
   }
   return *found;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // experiment.h - the experiments of the paper at one scale: each is a table or
-// figure (grids/experiments/*.toml), made of rows of the scale's grid file and
+// figure (grids/experiments/*.toml), made of rows of the scale's grid file or
 // of rows of its own.
 //
 // Experiments of one scale share a folder, and a run that several need is
 // trained once: runs are the same if their corpus and their configuration are
 // (ConfigHash), whatever the rows are called. Its folder has the name that the
-// first experiment with its row gives it, in the order of ExperimentNames() and
-// with whichever seeds, whoever trains it; and what any experiment measures
-// after training is measured for all.
+// first experiment with its row, in the order of ExperimentNames(), gives it,
+// whatever the seeds and whichever experiment trains it. What any experiment
+// measures after training is measured for all.
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_EXPERIMENT_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_EXPERIMENT_H_
 
@@ -27,27 +27,27 @@ inline constexpr char kAllExperiments[] = "all";
 // The experiments at the scale of the grid file `scale`, one grid each: those
 // of ExperimentNames() in that order, then those of OwnExperimentNames() that
 // the file names. The first is the grid file itself. Throws what LoadGrid
-// throws, and ConfigError with both places if rows of two experiments have one
-// name but different configurations on a corpus.
+// throws, and ConfigError with both places if rows of two experiments have the
+// same name but different configurations on a corpus.
 std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const std::vector<std::string>& overrides,
                                   const SeedOption& seeds = {});
 
-// Those of them that can be read, with the seeds of the files: of a scale of
-// one's own, which may lack rows on which the others build. Adds to `problems`
-// why the others cannot.
+// The experiments at this scale that can be read, with the seeds of the files.
+// A user's own scale may lack rows on which others build; `problems` gets the
+// reasons why those cannot be read.
 std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
                                       const std::vector<std::string>& overrides,
                                       std::vector<std::string>* problems);
 
-// Whether an experiment takes every row of its scale and adds none. Such a one
-// can be read for any file: the others tell that the file is a scale.
+// Whether an experiment takes every row of its scale and adds none. It can be
+// read for any file; the others show that the file is a scale.
 bool TakesEveryRow(const Grid& experiment, const Grid& scale);
 
 // One experiment; or, for "all", every run that a table or figure of the paper
 // needs, once. Throws ConfigError with a suggestion for an unknown name, and
-// for an experiment that the scale does not have. For one experiment, others
-// that cannot be read with these overrides or seeds are left out of account.
+// for an experiment that the scale does not have. Loading one experiment
+// ignores others that cannot be read with these overrides or seeds.
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
                     const std::vector<std::string>& overrides,
                     const SeedOption& seeds = {});

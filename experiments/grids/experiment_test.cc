@@ -47,10 +47,10 @@ std::map<std::string, int> RunsByFirst(const Grid& grid) {
   return runs;
 }
 
-// 9 rows on 2 corpora with both readings of the 5 soft ones, and on OWT these
-// with published tau without the fallback, too; of the 10 rows of T6, 3 have
-// the published tau; of the 6 rows of T8, 3 have jitter. No other table or
-// figure trains anything.
+// main: 9 rows on 2 corpora, with both readings of the 5 soft ones, which on
+// OWT also run with published tau and no fallback. tau: the 10 rows of T6 but
+// 3, whose tau is the published one. jitter: the 3 of T8's 6 rows that have
+// jitter. No other table or figure trains anything.
 TEST(Experiments, ThePaperTakesFortyThreeTrainings) {
   const Grid all = Experiment("all", "paper");
   EXPECT_EQ(all.runs.size(), 43u);
@@ -104,8 +104,8 @@ TEST(Experiments, EveryScaleHasEveryExperiment) {
 }
 
 // Compared with the paper's own tables: at its scale every row of T6 and T8 is
-// one run, with the settings that the row's name states, and no run is left
-// over.
+// one run with the settings that the row's name states, and there are no other
+// runs.
 TEST(Experiments, RowsAreThoseOfThePapersTables) {
   const golden::Document paper =
       golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
@@ -389,7 +389,7 @@ TEST(Experiments, AScaleOfTheUsers) {
   EXPECT_EQ(all.scale_grid, "own");
 }
 
-// In the order of the file, though main is not on the first.
+// Corpora keep the order of the file, although main is not on the first.
 TEST(Experiments, AllIsOnTheCorporaOfEveryExperiment) {
   const Grid all = LoadExperiment("all", WriteScale(R"([[corpora]]
 id = "more"
@@ -408,7 +408,7 @@ corpora = ["text"]
   EXPECT_FALSE(SelectRuns(all, {"sparse-1-jitter-0.05"}, {"text"}).empty());
 }
 
-// main has the row of jitter on the second seed alone, which may come first.
+// In main, jitter's row has only the second seed, which --seeds may put first.
 TEST(Experiments, SeedsOfTheCommandLineRenameNoRun) {
   std::string text = ReadWholeFile(WriteScale(R"([[rows]]
 id = "mine"
@@ -449,7 +449,7 @@ noise_amplitude = )";
   const std::string refusal = Refusal(row + "0.04\n");
   EXPECT_TRUE(Says(refusal, "jitter.toml:", "scale.toml:",
                    "row 'sparse-2-jitter-0.05'", "noise_amplitude"));
-  // Each can be read.
+  // Each experiment can be read on its own.
   std::vector<std::string> problems;
   const fs::path scale = WriteScale(row + "0.04\n");
   EXPECT_EQ(ReadableExperiments(scale, {}, &problems).size(),
@@ -473,7 +473,7 @@ TEST(Experiments, OverridesNeedToSuitOnlyTheOneAskedFor) {
             SelectGrid("smoke", "", {}).runs.size());
 }
 
-// tau is on the second seed alone, of which the command line has none.
+// tau has only the second seed, and the command line gives only one.
 TEST(Experiments, SeedsNeedToSuitOnlyTheOneAskedFor) {
   std::string text =
       ReadWholeFile(WriteScale("[experiments.tau]\nseeds = [2]\n"));
@@ -485,7 +485,7 @@ TEST(Experiments, SeedsNeedToSuitOnlyTheOneAskedFor) {
   for (const char* name : {"tau", "all"}) {
     EXPECT_TRUE(Says(
         MessageOf<ConfigError>([&] { LoadExperiment(name, path, {}, {7}); }),
-        "experiment 'tau' has no run there"));
+        "experiment 'tau' has no run at this scale"));
   }
 }
 
@@ -522,7 +522,7 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
                    "tau.toml:",
                    "lacking.toml has no row with paper_row = "
                    "\"softmoe_star/k1/a4\""));
-  // No option is to blame, so it is refused for each of them.
+  // No option is to blame, so every experiment is refused.
   EXPECT_TRUE(
       Says(MessageOf<ConfigError>([&] { LoadExperiment("main", path, {}); }),
            "tau.toml:"));

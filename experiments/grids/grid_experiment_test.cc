@@ -90,7 +90,7 @@ Strings Words(Strings words, const Strings& more = {}) {
 }
 
 TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
-  // tau asks first; its folder has the name that main gives it.
+  // tau is run first, but its folder has the name that main gives it.
   const fs::path shared = Folder("tau", "softmoe-star-1-tau-1.1");
   EXPECT_EQ(shared, Folder("main", "star-1"));
   EXPECT_TRUE(EndedWith(
@@ -109,11 +109,11 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   EXPECT_EQ(fs::last_write_time(shared / "result.h5"), written);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
 
-  // Runs of another experiment in the folder are not stale. What main will
-  // measure of the sparse row needs its checkpoint.
+  // Runs of another experiment in the folder are not stale. Main still measures
+  // the sparse row, and needs its checkpoint for that.
   for (const auto& [command, count] :
-       {std::pair(Words({"clean", "main"}), "2 could go"),
-        std::pair(Strings{"clean", "micro.toml"}, "3 could go")}) {
+       {std::pair(Words({"clean", "main"}), "2 could be deleted"),
+        std::pair(Strings{"clean", "micro.toml"}, "3 could be deleted")}) {
     const auto clean = Grid(command);
     EXPECT_TRUE(EndedWith(clean, 0, count));
     EXPECT_FALSE(Says(clean.output, "FINISHED"));
@@ -139,13 +139,13 @@ TEST_F(GridExperiment, CleanKeepsTheRunsOfTheExperimentsThatCanBeRead) {
   WriteGrid(MicroGrid(60, fewer));
   EXPECT_TRUE(EndedWith(Grid(Words({"run", "inference_tau"})), 2,
                         "no row with paper_row"));
-  // Nor do seeds that are asked for now matter.
+  // Nor do the seeds of this command matter.
   for (const Strings& command :
        {Strings{"clean", "micro.toml"},
         Strings{"clean", "micro.toml", "--seeds", "8"}}) {
     const auto clean = Grid(command);
-    EXPECT_TRUE(EndedWith(clean, 0, "1 could go",
-                          "cannot be read, so its runs count as foreign: "
+    EXPECT_TRUE(EndedWith(clean, 0, "1 could be deleted",
+                          "cannot be read, so its runs are listed as foreign: "
                           "experiment inference_tau: ",
                           "no row with paper_row"));
     EXPECT_FALSE(Says(clean.output, "FINISHED"));
@@ -176,7 +176,7 @@ TEST_F(GridExperiment, WhatIsLackingIsMeasuredOnTheCheckpoint) {
   EXPECT_TRUE(EndedWith(Grid(clean), 0, "nothing to delete"));
   EXPECT_TRUE(
       EndedWith(Grid(Words({"run", "inference_tau"})), 0, "1 of 1 runs"));
-  EXPECT_TRUE(EndedWith(Grid(clean), 0, "1 could go"));
+  EXPECT_TRUE(EndedWith(Grid(clean), 0, "1 could be deleted"));
   EXPECT_TRUE(trainer::ReadRunResult(folder / "result.h5").final_evaluations);
 
   EXPECT_TRUE(EndedWith(
@@ -212,7 +212,7 @@ TEST_F(GridExperiment, PlansCountTrainings) {
 
 TEST_F(GridExperiment, UsageErrorsEndWithTwo) {
   const std::pair<Strings, Strings> kCases[] = {
-      {{"plan", "tau"}, {"experiment 'tau' is run at a scale", "--scale="}},
+      {{"plan", "tau"}, {"experiment 'tau' needs a scale", "--scale="}},
       {{"plan", "taus", "--scale=mini"}, {"did you mean 'tau'?"}},
       {{"plan", "tauu"}, {"did you mean 'tau'?"}},
       {{"plan", "mini", "--scale=mini"}, {"leave --scale out"}},

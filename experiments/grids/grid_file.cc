@@ -97,8 +97,8 @@ Grid LoadGrid(const std::filesystem::path& path,
   parts.grid.runs = MakeRuns(parts, parts.rows);
   if (parts.grid.runs.empty()) {
     throw ConfigError(fmt::format(
-        "--seeds: every row of {} chose later ones of its seeds, and has none "
-        "of these {}; list more",
+        "--seeds: no row of {} uses any of the first {} seeds, as every row "
+        "chooses later ones; list more",
         path.string(), parts.grid.seeds.size()));
   }
   return std::move(parts.grid);

@@ -22,7 +22,7 @@ struct GridCorpus {
   std::string id;  // "owt"
   std::string title;
   std::string paper_dataset;  // "owt" or "c4"; "" for a stand-in
-  std::string stands_for;     // stand-ins only: whose rows it is put beside
+  std::string stands_for;     // stand-ins only: the dataset to compare with
   int64_t gpus = 0;           // as in the paper's runs; 0 where meaningless
 };
 
@@ -31,8 +31,8 @@ struct GridRow {
   std::string label;      // "SoftMoE*"
   std::string paper_row;  // "softmoe_star/k1.5/a2", after the dataset
   std::string variant;    // "calibrated", "paper" (ruling 7), or ""
-  // The dataset with whose rows in the paper this one is compared, whatever the
-  // corpus ("owt", "unstated"); "": the corpus's own.
+  // The paper's dataset whose rows this row is compared with, whatever the
+  // corpus ("owt", "unstated"); "": that of the corpus.
   std::string paper_dataset;
   std::string place;  // FILE:LINE:COLUMN
 };
@@ -56,7 +56,7 @@ struct GridRun {
   std::string paper_id() const;
 };
 
-// What prepare.h's key of token files depends on, for one text.
+// What prepare.h's key of the token files of one text depends on.
 std::string TokensKey(const Config& config);
 
 // The value of `--seeds`: nothing, a list of seeds, or a count ("the first
@@ -69,8 +69,8 @@ struct SeedOption {
   std::vector<int64_t> listed;
   size_t first = 0;  // used without a list; 0: all seeds of the grid
 
-  // The chosen seeds of a grid that has `seeds`. If more are asked for, the
-  // integers after the largest follow. Throws ConfigError if there are too few.
+  // The chosen seeds of a grid that has `seeds`. If `first` is larger, the
+  // integers after the largest follow. Throws ConfigError if too few follow.
   std::vector<int64_t> Apply(const std::vector<int64_t>& seeds) const;
 };
 
@@ -81,7 +81,7 @@ struct Grid {
   std::string scale;                   // one of Scales()
   std::string title;
   std::vector<int64_t> seeds;
-  bool other_seeds = false;  // than those of the file: --seeds
+  bool other_seeds = false;  // than those of the file (--seeds)
   std::vector<GridCorpus> corpora;
   std::vector<GridRow> rows;
   Cluster cluster;
@@ -111,17 +111,17 @@ bool IsOwnExperiment(const std::string& name);
 // Whether `grid` is main, or a grid file by itself.
 bool IsMain(const Grid& grid);
 
-// Whether its overrides are all of [runtime]: the configuration is the file's,
-// though bits may differ between levels (runtime.isa) and devices.
+// Whether all overrides are of [runtime]. Then the configuration is the file's,
+// but bits may differ between levels (runtime.isa) and devices.
 bool SetsOnlyRuntime(const Grid& grid);
 
 // Reads and validates a grid; `overrides` ("section.key=value") apply to every
 // run, and `seeds` replaces the seeds of the file by position: a row that chose
-// the first two of the file gets the first two of these. Throws ConfigError
-// with FILE:LINE:COLUMN for unknown keys, the name of a grid that ships in any
-// other file, repeated ids, seeds and corpora that the grid lacks, rows and
-// corpora without a run, and invalid configurations; EnvironmentError if the
-// file cannot be read.
+// the file's first two gets the first two of these. Throws ConfigError with
+// FILE:LINE:COLUMN for unknown keys, a shipped grid's name in any other file,
+// repeated ids, seeds and corpora that the grid lacks, rows and corpora without
+// a run, and invalid configurations; EnvironmentError if the file cannot be
+// read.
 Grid LoadGrid(const std::filesystem::path& path,
               const std::vector<std::string>& overrides,
               const SeedOption& seeds = {});

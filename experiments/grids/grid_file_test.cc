@@ -369,7 +369,7 @@ stands_for = "c4"
   EXPECT_TRUE(Says(failure, "grid.toml:9:", "stands_for"));
 }
 
-// Words that become names of files, jobs and rows of results.
+// These texts become names of files, jobs and rows of results.
 TEST(Grid, NamesThatNothingCouldBeCalledAreRefused) {
   const std::string signs = ": only letters, digits, '-', '_'";
   const std::pair<std::string, std::string> kRows[] = {
@@ -414,7 +414,7 @@ TEST(Grid, CorporaAreOfDatasetsThatThePaperHas) {
       LoadGrid(Write(Choosing("", "stands_for = \"\"\ngpus = 1048576\n")), {}));
 }
 
-// Neither HDF5 nor HTML can hold it.
+// Neither HDF5 nor HTML can hold a NUL.
 TEST(Grid, TextsHaveNoNul) {
   const std::string nul = "\"a\\u0000b\"\n";
   for (const std::string& text :
@@ -424,7 +424,7 @@ TEST(Grid, TextsHaveNoNul) {
   }
 }
 
-// What comes from the list of seeds is set nowhere else.
+// The list of seeds sets it, and nothing else may.
 TEST(Grid, AConfigurationHasNoSeed) {
   const std::pair<const char*, const char*> kTables[] = {
       {"[config.training]", "[[corpora]]"},
@@ -440,7 +440,7 @@ TEST(Grid, AConfigurationHasNoSeed) {
   }
 }
 
-// 2^63 - 1 is no seed, on the command line and here.
+// 2^63 - 1 is not a seed, neither on the command line nor here.
 TEST(Grid, SeedsAreBelowTheLargestInteger) {
   const std::string largest = "9223372036854775807";
   std::string text = Minimal("");

@@ -75,7 +75,8 @@ Places ChooseCorpora(const toml::table& table,
 }
 
 void ReadCluster(const toml::table& table, Cluster& cluster) {
-  // No machine is outside; bytes, and hours of real runs, fit into integers.
+  // Every machine lies within; bytes, and hours of real runs, fit into
+  // integers.
   constexpr double kLeastFlops = 1e6, kMostFlops = 1e21, kLeastMfu = 1e-6,
                    kLeastBytes = 1e6, kMostBytes = 1e18;
   cluster.peak_flops = NumberWithin(table, "peak_flops", kLeastFlops,
@@ -112,9 +113,9 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   if (Contains(ShippedGrids(), grid.name) &&
       ReadWholeFile(grid.path) != ReadWholeFile(GridPath(grid.name))) {
     FailAt(*header->get("name"),
-           fmt::format("name '{}' is that of a grid that ships, whose folder, "
-                       "record and claims this file would share; give it a "
-                       "name of its own",
+           fmt::format("name '{}' belongs to a grid of this program, whose "
+                       "folder, record and claims this file would share; "
+                       "choose another name",
                        grid.name));
   }
   grid.scale = Required(*header, "scale", "[grid]");
@@ -181,8 +182,9 @@ RowPart ReadRow(const toml::table& table, const Grid& grid,
   row.variant = GetName(table, "variant");
   if (row.variant.ends_with("acc_norm")) {
     FailAt(*table.get("variant"),
-           fmt::format("variant '{}': names that end in acc_norm are those of "
-                       "results by that reading of accuracies; choose another",
+           fmt::format("variant '{}': names that end in acc_norm are reserved "
+                       "for results by that reading of accuracies; choose "
+                       "another",
                        row.variant));
   }
   row.place = TomlPosition(table);
@@ -198,8 +200,7 @@ RowPart ReadRow(const toml::table& table, const Grid& grid,
   return part;
 }
 
-// Positions, in the list of seeds, that a row has on the corpus at position
-// `c`.
+// Positions in the list of seeds of those that a row has on corpus number `c`.
 std::vector<size_t> SeedsOf(const CorpusPart& corpus, size_t c,
                             const RowPart& row, size_t num_seeds) {
   std::vector<size_t> places;
@@ -210,7 +211,7 @@ std::vector<size_t> SeedsOf(const CorpusPart& corpus, size_t c,
   return places;
 }
 
-// Throws if the choices leave nothing: a mistake in the file.
+// Throws if the choices leave a row or a corpus without runs.
 void CheckEachHasRuns(const std::vector<CorpusPart>& corpora,
                       const std::vector<RowPart>& rows, size_t num_seeds) {
   std::vector<bool> row_runs(rows.size()), corpus_runs(corpora.size());
@@ -253,9 +254,9 @@ std::set<std::string> PaperIdsOf(const std::vector<CorpusPart>& corpora,
   return ids;
 }
 
-// Throws for rows with and without a variant that stand for one row of the
-// paper: results have a document for each variant, with the rows without one in
-// all of them, so both would claim the same line.
+// Throws if rows with and without a variant stand for the same row of the
+// paper. Results have a document for each variant, and rows without a variant
+// are in all of them, so both would claim the same line.
 void CheckVariants(const std::vector<CorpusPart>& corpora,
                    const std::vector<RowPart>& rows) {
   for (size_t later = 0; later < rows.size(); ++later) {
@@ -459,8 +460,8 @@ std::vector<GridRun> MakeRuns(const GridParts& parts,
   }
   if (num_runs > kMaxRuns) {
     throw ConfigError(fmt::format(
-        "{}: {} corpora, {} rows and {} seeds are {} runs, more than {}; make "
-        "several grids of them",
+        "{}: {} corpora, {} rows and {} seeds are {} runs, more than {}; "
+        "split them into several grids",
         grid.path.string(), corpora.size(), rows.size(), grid.seeds.size(),
         num_runs, kMaxRuns));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_parts.h - a grid file, read and checked but not yet expanded into runs:
-// grid_file.cc makes a grid from it, experiment.cc several.
+// grid_parts.h - a grid file, read and checked but not yet expanded into runs.
+// grid_file.cc makes one grid from it, experiment.cc several.
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
 
@@ -54,12 +54,12 @@ struct Placement {
 };
 
 // [[waves]] of an experiment with its own seeds: the seeds of each row, and the
-// training order: wave by wave, and within a wave one seed over all rows before
-// the next.
+// training order, which goes wave by wave and, within a wave, seed by seed over
+// all rows.
 class Waves {
  public:
   // Throws ConfigError with the place for unknown rows and seeds, a row with a
-  // repeated seed, and a row without any.
+  // repeated seed, and a row without seeds.
   Waves(const toml::table& file, const std::vector<int64_t>& seeds,
         const std::vector<RowPart>& rows);
 

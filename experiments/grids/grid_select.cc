@@ -78,8 +78,8 @@ Grid SelectGrid(const std::string& name, const std::string& scale,
   }
   if (IsExperiment(name)) {
     throw ConfigError(fmt::format(
-        "experiment '{}' is run at a scale: --scale={}, or the path of a grid "
-        "file",
+        "experiment '{}' needs a scale; give --scale={}, or the path of a "
+        "grid file",
         name, scales));
   }
   if (Contains(ShippedGrids(), name)) {

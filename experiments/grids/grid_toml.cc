@@ -35,7 +35,7 @@ std::string Required(const toml::table& table, const std::string& key,
 
 std::string GetName(const toml::table& table, const std::string& key,
                     const std::string& more) {
-  // Two, a seed and a hash are the name of a folder.
+  // Two names, a seed and a hash make the name of a folder.
   constexpr size_t kMostCharacters = 100;
   const std::string name = Get<std::string>(table, key, "");
   const auto refuse = [&](const std::string& problem) {

@@ -46,18 +46,18 @@ T Get(const toml::table& table, const std::string& key, const T& fallback) {
 std::string Required(const toml::table& table, const std::string& key,
                      const std::string& where);
 
-// The text at `key`, or "", which is part of the names of files or rows: at
-// most 100 letters, digits, '-', '_', '.' and characters of `more`, and
-// beginning with no point.
+// The text at `key`, or "", which becomes part of names of files or rows: at
+// most 100 letters, digits, '-', '_', '.' and characters of `more`, not
+// beginning with a period.
 std::string GetName(const toml::table& table, const std::string& key,
                     const std::string& more = "");
 
-// Such a text, which must exist and not be empty.
+// Like GetName, but the text must exist and not be empty.
 std::string RequiredName(const toml::table& table, const std::string& key,
                          const std::string& where);
 
-// The 'id' of `table`, such a name. It must not be in `seen`, to which it is
-// added.
+// The RequiredName 'id' of `table`. Adds it to `seen`, where it must not be
+// yet.
 std::string RequiredId(const toml::table& table, const std::string& where,
                        std::set<std::string>& seen);
 
@@ -97,8 +97,8 @@ auto ReadList(const toml::table& table, const std::string& key, Read read) {
   return values;
 }
 
-// A text that must be one of `known`; `kind` says what they are ("corpus"), and
-// `owner` whose.
+// A text that must be one of `known`; for the message, `kind` says what these
+// are ("corpus") and `owner` whose they are.
 std::string ReadKnown(const toml::node& node, const std::string& kind,
                       const std::vector<std::string>& known,
                       const std::string& owner = "the grid");

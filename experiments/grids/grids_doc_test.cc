@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GRIDS.md agrees with the code: its example loads, and it knows every key. So
-// does METRICS.md, as far as it is about the columns of runs.csv.
+// GRIDS.md agrees with the code: its example loads, and it knows every key. The
+// same goes for METRICS.md and the columns of runs.csv.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

@@ -36,7 +36,7 @@ class InitialActivities {
   std::map<std::string, InitialActivity> known_;
 };
 
-// Tokens of a whole corpus of the paper.
+// The tokens of a corpus of the paper, if `data` takes all of it.
 std::optional<double> PaperTokens(const golden::Document& paper,
                                   const DataConfig& data) {
   if (data.max_bytes != 0) return {};
@@ -196,8 +196,8 @@ BatchSplit SplitBatch(const TrainingConfig& t, int64_t gpus) {
   const int64_t groups = optimized::NumGroups(t);
   if (groups % gpus != 0) {
     split.problem = fmt::format(
-        "{} balance groups of {} sequences do not divide over {} GPUs, and a "
-        "group must stay on one; ",
+        "{} balance groups of {} sequences cannot be divided evenly among {} "
+        "GPUs, and a group must stay on one; ",
         groups, t.balance_group_sequences, gpus);
     split.problem +=
         t.global_batch_sequences % gpus == 0

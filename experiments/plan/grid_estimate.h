@@ -21,7 +21,7 @@
 
 namespace softmoe::experiments {
 
-// The mean of active experts that FLOPs, hours and memory of a run assume.
+// The mean of active experts that a run's FLOPs, hours and memory assume.
 struct AssumedActivity {
   double active_experts = 0;
   bool from_paper = false;
@@ -32,9 +32,10 @@ struct AssumedActivity {
 AssumedActivity AssumedActiveExperts(const GridRun& run,
                                      const golden::Document& paper);
 
-// What `plan` and `run --launcher=slurm` ask of every run before anything is
-// submitted. Throws what optimized::CheckPrecision throws for the device that
-// its tasks train on: with GPUs "cuda", unless runtime.device names another.
+// Throws what optimized::CheckPrecision throws for the device on which the
+// run's tasks train: with GPUs "cuda", unless runtime.device names another.
+// `plan` and `run --launcher=slurm` check every run before anything is
+// submitted.
 void CheckPrecisionOfTasks(const GridRun& run);
 
 // One row on one corpus: runs that differ only in the seed.
@@ -46,15 +47,14 @@ struct RowEstimate {
   RunCost cost;  // one run
   InitialActivity initial;
   std::optional<double> paper_gpu_hours;  // the paper's own run
-  // Tokens trained on over those of the training split, of `prepared` or else
-  // of as many tokens as the paper's corpus has; nullopt: not of the paper's
-  // corpora, whole.
+  // Tokens trained on over those of the training split: of `prepared` or,
+  // without it, of the paper's whole corpus. nullopt without either.
   std::optional<double> epochs;
   std::optional<trainer::PreparedCorpus> prepared = {};  // by UsePrepared
   int64_t disk_bytes = 0;         // one run's folder at its peak
   int64_t left_bytes = 0;         // left once the run is finished
-  int64_t checkpoint_bytes = 0;   // of one checkpoint, of which two are
-                                  // there while one is written
+  int64_t checkpoint_bytes = 0;   // one checkpoint; two exist while one is
+                                  // written
   int64_t calibration_bytes = 0;  // host memory of each rank, for tau
   int64_t cpu_bytes = 0;          // the CPU trainer's memory
 };
@@ -68,20 +68,20 @@ std::vector<RowEstimate> EstimateGrid(const Grid& grid,
 // PREFIX of token files by the corpus for which they are to be used.
 using TokenPrefixes = std::map<std::string, std::filesystem::path>;
 
-// Throws the ConfigError of --tokens NAME=PREFIX, if no run has that corpus but
-// runs have these, one for each of them.
+// Throws the ConfigError for --tokens NAME=PREFIX if no run has that corpus.
+// `corpora` are those that runs have; repeats are ignored.
 [[noreturn]] void RefuseTokens(const std::string& name,
                                const std::filesystem::path& prefix,
                                const std::vector<std::string>& corpora);
 
-// Takes the sizes of token files from PREFIX.json, without a look at the
-// tokens. Throws ConfigError if no row has a corpus, DataError or
-// EnvironmentError if its files are not of it.
+// Takes the sizes of token files from PREFIX.json, without reading the tokens.
+// Throws ConfigError if no row has one of the corpora, and DataError or
+// EnvironmentError if the files are not of their corpus.
 void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows);
 
-// Sums over all runs of the rows. GPU hours are those on corpora with GPUs,
-// core hours those on the others. Disk: what finished runs leave, plus the
-// largest peaks of as many runs as are at work at a time, of a row one.
+// Sums over all runs of the rows. Runs on corpora with GPUs count in GPU hours,
+// others in core hours. Disk: what finished runs leave, plus the `at_work`
+// largest peaks, at most one for each row.
 struct GridTotal {
   int64_t runs = 0, gpu_runs = 0, tokens = 0, disk_bytes = 0;
   double train_flops = 0, gpu_hours = 0, core_hours = 0;

@@ -58,14 +58,14 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
     EXPECT_DOUBLE_EQ(*row.epochs, row.run.corpus.id == "owt"
                                       ? 8'847'360'000 / (9.0287e9 * 0.98)
                                       : 201'523'200'000 / (2.056e11 * 0.98));
-    // 30 sequences a GPU at either batch; ZeRO-1 over 8 or 20.
+    // 30 sequences per GPU for either batch; ZeRO-1 over 8 or 20.
     const double gpus = row.run.corpus.id == "owt" ? 8 : 20;
     EXPECT_EQ(row.cost.hours, row.cost.gpu_hours / gpus);
   }
   EXPECT_EQ(as_printed, 3);  // two readings of tau, one with two fallbacks
 }
 
-// Stand-ins, too, of which the paper says nothing.
+// Stand-ins, which the paper does not mention, have epochs, too.
 TEST(GridEstimate, EpochsAreOfThePreparedTokens) {
   std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), ReadPaper());
   const Config& config = rows.front().run.config;
@@ -145,7 +145,7 @@ TEST(GridEstimate, MemoryHoldsWhatCalibrationRanks) {
   EXPECT_GT(largest, 0);
 }
 
-// A finished run leaves one checkpoint or none; the one being trained has two.
+// A finished run leaves one checkpoint or none; a run in training has two.
 TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
   Grid grid = Shipped("smoke");
   for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
@@ -168,7 +168,7 @@ TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
   EXPECT_EQ(Total(gone).disk_bytes, all_gone + 2 * largest);
 }
 
-// A row has one run at work, whatever its seeds.
+// A row has only one run at work, whatever its seeds.
 TEST(GridEstimate, DiskHoldsThePeaksOfAllThatAreAtWork) {
   std::vector<RowEstimate> rows(3);
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -200,7 +200,7 @@ TEST(CheckPrecisionOfTasks, TasksWithGpusTrainOnThem) {
   GridRun run;
   run.config.training.precision = Precision::kBf16;
   EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { CheckPrecisionOfTasks(run); }),
-                   "the CPU computes in fp32 alone"));
+                   "the CPU computes only in fp32"));
   run.corpus.gpus = 8;
   EXPECT_NO_THROW(CheckPrecisionOfTasks(run));
   run.config.model.vocab_size = 50257;

@@ -37,7 +37,7 @@ bool HasGpus(const Grid& grid) {
                      [](const GridCorpus& corpus) { return corpus.gpus > 0; });
 }
 
-// Runs that write at a time: of Slurm's tasks, one for each row, any number.
+// Runs that may write at the same time: with Slurm, one task for each row.
 size_t RunsAtWork(const Rows& rows, Launcher launcher) {
   return launcher == Launcher::kSlurm ? rows.size() : 1;
 }
@@ -54,7 +54,7 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
   return corpora;
 }
 
-// Rows that say they are a row of the paper, but are judged as none.
+// Warns of rows that claim to be a row of the paper but are not judged as one.
 std::vector<std::string> PaperRowWarnings(const Rows& rows,
                                           const golden::Document& paper) {
   std::set<std::string> known;
@@ -76,14 +76,15 @@ std::vector<std::string> PaperRowWarnings(const Rows& rows,
     const auto [first, is_new] =
         taken.try_emplace({row.run.row.variant, id}, name);
     if (is_new) continue;
-    warnings.push_back(fmt::format("{}: not judged: {} is the paper's row {}",
-                                   name, first->second, id));
+    warnings.push_back(
+        fmt::format("{}: not judged: {} is already the paper's row {}", name,
+                    first->second, id));
   }
   return warnings;
 }
 
-// What is wrong if a grid by itself deletes the checkpoints of its runs, of
-// which experiments at its scale measure more; else "".
+// What is wrong if a grid run by itself deletes checkpoints on which
+// experiments at its scale measure more; else "".
 std::string CheckpointProblem(const Grid& grid) {
   const trainer::EvaluationPlan& own = grid.evaluations;
   if (!grid.experiment.empty() || own.keep_checkpoint) return "";
@@ -100,10 +101,11 @@ std::string CheckpointProblem(const Grid& grid) {
     }
   }
   if (!builds_on_it || !more) return "";
-  return "experiments at the scale of this file measure more of its runs than "
-         "it asks for, and cannot once its checkpoints are deleted "
-         "(evaluations.keep_checkpoint): `run main`, with this file as "
-         "--scale, measures all of it, and `run --keep-checkpoints` keeps them";
+  return "experiments at the scale of this file evaluate its runs further, "
+         "and cannot once their checkpoints are deleted "
+         "(evaluations.keep_checkpoint); `run main`, with this file as "
+         "--scale, evaluates everything, and `run --keep-checkpoints` keeps "
+         "them";
 }
 
 // False if some row or corpus lacks some of the seeds.
@@ -112,7 +114,7 @@ bool IsWhole(const Grid& grid) {
          grid.corpora.size() * grid.rows.size() * grid.seeds.size();
 }
 
-// For each experiment, how many of this one's runs it is the first to have.
+// For each experiment, how many of this grid's runs it is the first to have.
 std::string WhoTrains(const Grid& grid) {
   if (grid.experiment.empty()) return "";
   std::string who;
@@ -126,15 +128,15 @@ std::string WhoTrains(const Grid& grid) {
                        runs == 0 ? "none" : std::to_string(runs), name);
   }
   return Paragraph(fmt::format(
-      "{}: {}. An experiment shares the runs that one before it has: they are "
-      "trained once.",
+      "{}: {}. Runs that an earlier experiment has, too, are trained once and "
+      "shared.",
       Count(static_cast<int64_t>(grid.runs.size()), "training"), who));
 }
 
 // The evaluations of the final parameters.
 std::string Evaluations(const Grid& grid) {
   bool histograms = false, health = false;
-  // Numbers of runs, by what they are asked for.
+  // Numbers of runs, keyed by what their plans list.
   std::map<std::vector<double>, int64_t> with_tau;
   std::map<std::vector<std::string>, int64_t> with_tasks;
   for (const GridRun& run : grid.runs) {
@@ -206,8 +208,8 @@ std::string SlurmSection(const Grid& grid, const Rows& rows,
                         SlurmFolder(place.folder).string()));
   if (HasGpus(grid)) {
     text += Paragraph(
-        "Ranks on several GPUs: never run. No machine with two has been at "
-        "hand; start with one row and few steps.");
+        "Ranks on several GPUs have never run, for lack of a machine with "
+        "two; start with one row and few steps.");
   }
   for (const SlurmJob& job : SlurmJobs(grid, rows, place)) {
     text += fmt::format("\n----- {}.sh -----\n{}", job.name, SlurmScript(job));
@@ -228,9 +230,9 @@ std::string MpiSection(const Grid& grid, const SlurmPlace& place) {
          fmt::format("\nmpirun -n 4{} --launcher=mpi\n", command);
 }
 
-// Lists the number of rows in the paper's table and, at each scale that has the
-// experiment, the runs it needs and how many are not shared with an earlier
-// one.
+// Lists for each experiment the number of rows in the paper's table and, at
+// each scale that has it, the runs it needs and how many of them no earlier
+// experiment has.
 std::string ListExperiments(const golden::Document& paper) {
   std::vector<std::string> header = {"experiment", "paper's rows"};
   std::vector<std::vector<std::string>> lines;
@@ -265,8 +267,8 @@ std::string ListExperiments(const golden::Document& paper) {
   TextTable table(header);
   for (std::vector<std::string>& line : lines) table.Add(std::move(line));
   return table.Text() + "\n" + titles +
-         "\nRuns at each scale, and in brackets those that no experiment above "
-         "has, too.\nplan, run, status, report EXPERIMENT --scale=SCALE; SCALE "
+         "\nRuns at each scale; in brackets, those that no experiment above "
+         "has.\nplan, run, status, report EXPERIMENT --scale=SCALE; SCALE "
          "alone means main.\n";
 }
 

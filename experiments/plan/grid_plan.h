@@ -12,7 +12,7 @@
 
 namespace softmoe::experiments {
 
-// Starts the processes that train a grid.
+// What starts the processes that train a grid.
 enum class Launcher { kLocal, kMpi, kSlurm };
 
 // Slurm for a grid with GPUs, else this process.
@@ -20,11 +20,10 @@ Launcher DefaultLauncher(const Grid& grid);
 
 // The plan of all runs of `grid`, with results in `place.folder`, as text of at
 // most 100 columns, except for Slurm and MPI commands, which may be longer.
-// `tokens` are prefixes of token files by corpus, whose sizes are used. Nothing
-// is run, downloaded or written. Throws ConfigError for ranks with which
-// `run --launcher=slurm` would refuse the grid, and DataError or
-// EnvironmentError if the paper's goldens, which come with the program, cannot
-// be read.
+// `tokens` are prefixes of token files, by corpus, whose sizes are used.
+// Nothing is run, downloaded or written. Throws ConfigError for ranks that `run
+// --launcher=slurm` would refuse, and DataError or EnvironmentError if the
+// paper's goldens, which come with the program, cannot be read.
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
                          Launcher launcher, const TokenPrefixes& tokens = {});
 

@@ -122,8 +122,8 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
   EXPECT_TRUE(Says(plan, "calibrating tau: up to 750.0 MiB of host",
                    "calibrating tau: up to 1.8 GiB of host"));
-  // Each of the paper's 18 rows counts once, although two of ours repeat some
-  // of them.
+  // Each of the paper's 18 rows counts once, although two of our rows repeat
+  // some.
   EXPECT_TRUE(
       Says(plan, "the paper's 9 rows: 180)", "the paper's 9 rows: 4,052)"));
 }
@@ -164,10 +164,10 @@ TEST(GridPlan, WarnsOfRowsThatNothingJudges) {
                    "WARNING foldoc/sparse-2: not judged: the paper has no row "
                    "owt/sparse/k9; did you mean",
                    "WARNING foldoc/sparse-3: not judged: foldoc/sparse-1 is "
-                   "the paper's row owt/sparse/k1"));
+                   "already the paper's row owt/sparse/k1"));
 }
 
-// Of a file of one's own that is a scale, too, as a copy of mini is.
+// A user's file that is a scale, like a copy of mini, gets the warning, too.
 TEST(GridPlan, WarnsOfCheckpointsThatExperimentsNeed) {
   const fs::path path = Folder("mini9.toml");
   std::string text = ReadWholeFile(GridPath("mini"));
@@ -251,7 +251,7 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   EXPECT_FALSE(Says(plan, "WARNING owt/"));
 }
 
-// A run that several experiments have is asked for what any of them lists.
+// A run that several experiments share is given what any of them lists.
 TEST(GridPlan, SaysWhichRunsAreAskedForWhat) {
   Grid grid = Shipped("smoke");
   grid.runs.resize(3);
@@ -338,7 +338,7 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
                    "row"));
 }
 
-// Hours are those of each corpus, in all lines.
+// In all lines, each corpus counts its own kind of hours.
 TEST(GridPlan, CorporaWithAndWithoutGpus) {
   const fs::path path = Folder("mixed.toml");
   std::string text = ReadWholeFile(WriteUsersGrid());
@@ -396,7 +396,7 @@ TEST(GridPlan, FollowsTheLauncher) {
                    "srun --cpus-per-task=4 /opt/grid run", "--threads 4 \\\n",
                    "  sparse-1\n"));
   EXPECT_FALSE(Says(slurm, "GPU"));
-  // All nine rows may be at work at a time.
+  // All nine rows may be at work at the same time.
   const std::vector<RowEstimate> rows = EstimateGrid(smoke, ReadPaper());
   const auto on_disk = [&rows](size_t at_work) {
     return FormatBytes(Total(rows, at_work).disk_bytes) + " on disk";

@@ -4,13 +4,13 @@
 // learnt, estimated without a model, a corpus or a step of training.
 //
 // A router score is x W_r: x comes out of RMSNorm with gain one, W_r is drawn
-// from N(0, s^2), s = router.init_std, or model.init_std (optimized/
-// initialize.h). Given x, the scores of a token are therefore independent
-// N(0, s^2 |x|^2), and
+// from N(0, s^2), s = router.init_std or model.init_std
+// (optimized/initialize.h). Given x, the scores of a token are therefore
+// independent N(0, s^2 |x|^2), and
 //   |x|^2 = d_model * v / (v + norm_epsilon),   v = mean square of the residual
-// v = model.init_std^2 after the embedding. What attention and experts add to
-// the stream raises v, so that norm_epsilon matters less in deeper layers; that
-// is left out (at the paper's sizes at most 1.2 % of the scores' deviation).
+// v = model.init_std^2 after the embedding. Attention and experts add to the
+// stream and raise v, so norm_epsilon matters less in deeper layers. This is
+// neglected (at the paper's sizes at most 1.2 % of the scores' deviation).
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
 
@@ -33,10 +33,10 @@ double InitialScoreDeviation(const Config& config, bool noise);
 
 // The experts that the step after `completed_updates` would activate if the
 // router had learnt nothing, by quadrature (golden/paper/still_scores.h): T(m),
-// cutoff, cap and fallback of the configuration. With tau = "calibrated", it is
+// cutoff, cap and fallback of the configuration. tau = "calibrated" is
 // calibrated on scores without noise, as the trainer does on its first batches.
-// Sparse routers activate k, exactly. Throws ConfigError if scores of this size
-// overflow.
+// Sparse routers activate exactly k experts. Throws ConfigError if scores of
+// this size overflow.
 InitialActivity EstimateInitialActivity(const Config& config,
                                         int64_t completed_updates = 0);
 
@@ -48,8 +48,8 @@ struct StillRun {
   InitialActivity train;   // mean over all steps: Train-AE
 };
 
-// What follows `start`, which is EstimateInitialActivity(config). The router
-// must not be sparse. Errors as above.
+// Estimates the run from `start`, the EstimateInitialActivity(config), and
+// throws what that throws. The router must not be sparse.
 StillRun EstimateStillRun(const Config& config, const InitialActivity& start);
 
 }  // namespace softmoe::experiments

@@ -67,7 +67,7 @@ TEST(InitialActivity, NoiseComesAfterTheCalibration) {
   EXPECT_GT(noisy.active_experts, quiet.active_experts + 0.1);
 }
 
-// A still run agrees with single steps; its end has no noise.
+// A still run agrees with its single steps; its end has no noise.
 TEST(InitialActivity, AStillRunIsTheStepsOfOne) {
   Config config = PaperRouter(1.5, 2);
   config.router.tau = 1.3;

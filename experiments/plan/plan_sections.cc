@@ -178,16 +178,16 @@ std::string DescribeCorpus(const Rows& rows) {
 std::string PlanLegend(const Cluster& cluster, const Rows& rows) {
   using trainer::metrics::kZeroActiveFraction;
   std::string text = Paragraph(fmt::format(
-      "k: the mean of active experts asked for. tau: the cutoff in units of "
-      "k/E; ~: calibrated on the first batches, expected value. start, {}: "
-      "active experts per token and layer, and the {}; before the first "
-      "update, from random scores through the router. AE: the mean that the "
-      "active parameters, FLOPs and hours assume: the paper's Train-AE of the "
-      "row (from paper), or k. active: the exact count at AE.",
+      "k: the requested mean of active experts. tau: the cutoff in units of "
+      "k/E; ~: the value expected from calibration on the first batches. "
+      "start, {}: active experts per token and layer, and the {}; before the "
+      "first update, from random scores through the router. AE: the mean that "
+      "the active parameters, FLOPs and hours assume: the paper's Train-AE of "
+      "the row (from paper), or k. active: the exact count at AE.",
       kZeroActiveFraction.title, kZeroActiveFraction.definition));
   text += Paragraph(
       "FLOPs: all training steps, a multiply-add as two; causal attention; "
-      "nothing for recomputation, calibration and validation.");
+      "without recomputation, calibration and validation.");
   const auto gpu_rows = std::ranges::count_if(rows, &TrainsOnGpus);
   if (gpu_rows > 0) {
     text += Paragraph(fmt::format(
@@ -201,10 +201,10 @@ std::string PlanLegend(const Cluster& cluster, const Rows& rows) {
     text += Paragraph(fmt::format(
         "memory: weights, moments, gradients, three arrays of the weights' "
         "size for a checkpoint, activations of one balance group with as many "
-        "active experts as the caps allow, and the soft weights that "
-        "calibrating tau ranks, fp32; not the program, its tokens and buffers "
-        "of threads. Core time: at an assumed "
-        "{:.0f} GFLOP/s of one core; divide by the cores.",
+        "active experts as the caps allow, and the soft weights that are "
+        "ranked to calibrate tau, all in fp32; without the program, its "
+        "tokens and the buffers of threads. Core time: at an assumed {:.0f} "
+        "GFLOP/s of one core; divide by the cores.",
         cluster.core_flops / 1e9));
   }
   return text + Paragraph(
@@ -227,7 +227,7 @@ std::string DescribeStillRuns(const Rows& rows) {
     Config key;
     key.model = config.model;
     key.router = config.router;
-    // The corpora's steps differ by less than the printed digits.
+    // Corpora differ in their steps, which the printed digits do not show.
     const std::string hash = ConfigHash(key);
     if (!shown.insert(row.run.row.id + "/" + hash).second) continue;
     const auto [entry, is_new] = known.try_emplace(hash);
@@ -247,10 +247,11 @@ std::string DescribeStillRuns(const Rows& rows) {
   if (table.num_rows() == 0) return "";
   return "Protocol\n" +
          Paragraph(
-             "What soft rows would activate if their scores kept the spread "
-             "with which they are drawn and every layer its allocation, by "
-             "quadrature: where T starts, halfway, where it ends (without "
-             "noise, as in Infer-AE), and in the mean of all steps.") +
+             "How many experts soft rows would activate if their scores kept "
+             "the spread with which they are drawn, and every layer its "
+             "allocation, by quadrature: where T starts, halfway, where it "
+             "ends (without noise, as in Infer-AE), and in the mean of all "
+             "steps.") +
          "\n" + table.Text();
 }
 
@@ -447,13 +448,15 @@ std::string ActivityProblem(const RowEstimate& row) {
              initial.zero_active_fraction),
       initial.active_experts < 0.005 ? "no" : "little");
   const double share = ShareOfStepsUntilActive(row.run.config);
-  problem +=
-      share <= 1
-          ? fmt::format(
-                "As T falls, scores that never change would reach {} after "
-                "about {:.0f} % of the steps. ",
-                kFewActiveExperts, 100 * share)
-          : "Scores that never change stay below that to the end. ";
+  problem += share <= 1 ? fmt::format(
+                              "If the scores never changed, falling T would "
+                              "raise the mean to {} after about {:.0f} % of "
+                              "the steps. ",
+                              kFewActiveExperts, 100 * share)
+                        : fmt::format(
+                              "If the scores never changed, the mean would "
+                              "stay below {} to the end. ",
+                              kFewActiveExperts);
   return problem + (router.tau ? "router.tau = \"calibrated\" or "
                                  "router.fallback = \"top1\" would avoid it"
                                : "router.fallback = \"top1\" would avoid it");
@@ -468,7 +471,7 @@ std::string PrecisionProblem(const RowEstimate& row) {
   return "";
 }
 
-// Of a name that no corpus has; no file is looked up or loaded.
+// What is wrong with a name that no corpus has; looks up and loads no file.
 std::string CorpusProblem(const RowEstimate& row) {
   const std::string& name = row.run.config.data.corpus;
   const std::string kind = name.substr(0, name.find(':'));
@@ -492,8 +495,9 @@ std::string VocabularyProblem(const RowEstimate& row) {
   try {
     trainer::RequireVocabSize(row.run.config.model.vocab_size);
   } catch (const ConfigError& error) {
-    return fmt::format("{}; choose such a one, or give tokens with --tokens",
-                       error.what());
+    return fmt::format(
+        "{}; choose such a size, or pass prepared tokens with --tokens",
+        error.what());
   }
   return "";
 }
@@ -517,9 +521,9 @@ std::string MemoryProblem(const RowEstimate& row, const Cluster& cluster) {
     return static_cast<double>(bytes) / kGibibyte;
   };
   return fmt::format(
-      "needs {:.1f} GiB on each GPU, which has {:.1f} (cluster.gpu_bytes), and "
-      "{:.1f} besides for what is loaded later; {}",
-      gib(need), gib(has), gib(has - room),
+      "needs {:.1f} GiB on each GPU, and {:.1f} more for what is loaded "
+      "later, but the GPU has {:.1f} (cluster.gpu_bytes); {}",
+      gib(need), gib(has - room), gib(has),
       fits ? fmt::format("runtime.recompute = \"{}\" makes it fit",
                          EnumName(*fits))
            : "no runtime.recompute makes it fit: lower "
@@ -531,7 +535,7 @@ std::string MemoryProblem(const RowEstimate& row, const Cluster& cluster) {
 
 std::vector<std::string> PlanWarnings(const Grid& grid, const Rows& rows,
                                       int64_t free_disk_bytes, size_t at_work) {
-  // Problems with the rows that have them, ordered by first row.
+  // Problems, each with the rows that have it, ordered by first row.
   std::vector<std::pair<std::string, std::vector<std::string>>> problems;
   for (const RowEstimate& row : rows) {
     for (const std::string& problem :
@@ -556,8 +560,8 @@ std::vector<std::string> PlanWarnings(const Grid& grid, const Rows& rows,
   const int64_t need = Total(rows, at_work).disk_bytes;
   if (need > free_disk_bytes) {
     warnings.push_back(fmt::format(
-        "all runs together will write up to {}, the disk has {} free; choose a "
-        "folder on another disk with --out",
+        "all runs together will write up to {}, but the disk has {} free; "
+        "choose a folder on another disk with --out",
         FormatBytes(need), FormatBytes(free_disk_bytes)));
   }
   return warnings;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_sections.h - the sections of a plan, in its order: what is trained and
-// what that costs, the protocol, totals, disk space, and warnings. (Those on
-// ranks and Slurm: rank_plan.h, slurm_jobs.h.)
+// plan_sections.h - the sections of a plan, in order: what is trained and what
+// that costs, the protocol, totals, disk space, and warnings. (rank_plan.h and
+// slurm_jobs.h have the sections on ranks and Slurm.)
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
 
@@ -24,18 +24,17 @@ std::string DescribeModel(const ModelConfig& model);
 // The rows of one corpus: how a step is divided, what is trained, and its cost.
 std::string DescribeCorpus(const std::vector<RowEstimate>& rows);
 
-// Explains the columns of DescribeCorpus of these rows, and their assumptions.
+// Explains the columns of DescribeCorpus for these rows, and their assumptions.
 std::string PlanLegend(const Cluster& cluster,
                        const std::vector<RowEstimate>& rows);
 
 // How many experts soft rows would activate if their scores kept their initial
-// spread: a table with one line per soft row, whatever its corpora, beside what
-// the paper prints for the first of them; "" if no row is soft. Takes a second
-// for a few rows. (`//:golden -- show paper --protocol` shows this for the
-// paper.)
+// spread: a table with one line per soft row, whatever its corpora; "" if no
+// row is soft. Takes a second for a few rows. (`//:golden -- show paper
+// --protocol` shows this for the paper.)
 std::string DescribeStillRuns(const std::vector<RowEstimate>& rows);
 
-// "121 GPU hours", "5 core minutes"; of corpora with and without GPUs both:
+// "121 GPU hours", "5 core minutes"; for corpora with and without GPUs, both:
 // "121 GPU hours and 5 core minutes". `of_paper` comes after the GPU hours.
 std::string CostInWords(const GridTotal& total,
                         const std::string& of_paper = "");
@@ -52,8 +51,7 @@ std::string DescribeDisk(const std::vector<RowEstimate>& rows,
                          const std::filesystem::path& folder,
                          const std::filesystem::path& cache);
 
-// What is wrong if the tokens of published corpora have no room in `cache`;
-// else "".
+// Why the tokens of published corpora do not fit into `cache`; "" if they do.
 std::string TokenDiskProblem(const std::vector<RowEstimate>& rows,
                              const std::filesystem::path& cache);
 
@@ -61,11 +59,11 @@ std::string TokenDiskProblem(const std::vector<RowEstimate>& rows,
 // not do what its author intends; rows with the same problem share one:
 //   - fewer than 0.5 active experts on average at the start (DESIGN.md,
 //     ruling 7)
-//   - a precision in which its device does not train
+//   - a precision in which the row's device does not train
 //   - a name that no corpus has, or a vocabulary size that no tokenizer is
 //     trained for, unless the tokens are given
 //   - balance groups or micro-batches that do not divide over the GPUs
-//   - more memory than a GPU has, but for what is kept as on the device
+//   - more memory than a GPU has apart from what is reserved on the device
 //   - more disk than `free_disk_bytes`, with `at_work` runs at work (Total)
 std::vector<std::string> PlanWarnings(const Grid& grid,
                                       const std::vector<RowEstimate>& rows,

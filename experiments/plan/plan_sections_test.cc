@@ -44,8 +44,8 @@ RowEstimate SoftRow(const std::string& id, const std::string& corpus) {
   return row;
 }
 
-// N28 of golden/paper/notes.toml: 0.45 in the mean and 2.24 at the end; with
-// top1 1.20 and 2.27; calibrated 1.17, 3.00 at the end.
+// N28 of golden/paper/notes.toml: 0.45 on average and 2.24 at the end; with
+// top1 1.20 and 2.27; calibrated 1.17, and 3.00 at the end.
 TEST(PlanProtocol, ShowsEachSoftRowOnce) {
   RowEstimate top1 = SoftRow("with-top1", "owt"),
               calibrated = SoftRow("cal", "owt");
@@ -92,7 +92,7 @@ TEST(DescribeCorpus, SaysOfWhichTokensTheStepsAreEpochs) {
                    "1.25 epochs of the 1,234,567 tokens of /data/owt"));
 }
 
-// Every rank holds what all rank.
+// Every rank holds the values of all ranks.
 TEST(DescribeCorpus, SaysWhatCalibrationTakesOnEachRank) {
   RowEstimate row;
   row.calibration_bytes = 3000;
@@ -207,12 +207,12 @@ TEST(PlanDisk, APublishedCorpusIsAsLargeAsItsFilesSay) {
                    "corpus c4: as large as its publishers' files, not there",
                    "tokens of c4, vocabulary 32768: about 368.6 GiB of tokens "
                    "and 6.8 GiB of index"));
-  // A thousandth of the shards' bytes is here; sparse.
+  // A thousandth of the shards' bytes is here, as a sparse file.
   fs::create_directories(folder / "corpora" / "c4");
   WriteFileAtomically(folder / "corpora" / "c4" / "1.json.gz", "\x1F\x8B");
   fs::resize_file(folder / "corpora" / "c4" / "1.json.gz", 326'778'636);
   EXPECT_TRUE(Says(plan(), "about 377.4 MiB of tokens and 7.0 MiB of index"));
-  // One that is prepared needs no more room.
+  // A prepared corpus needs no more room.
   row.prepared.emplace();
   row.prepared->prefix = "/data/c4";
   EXPECT_TRUE(Says(plan(), "tokens of c4: there: /data/c4 "));
@@ -299,10 +299,11 @@ TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   row.run.config.router.tau = 1.8;
   row.initial = EstimateInitialActivity(row.run.config);
   std::string warning = Warnings({row}).at(0);
-  EXPECT_TRUE(Says(warning, "no gradient", "would reach 0.5 after about"));
+  EXPECT_TRUE(
+      Says(warning, "no gradient", "would raise the mean to 0.5 after"));
   row.run.config.router.temperature_end = 5;
   warning = Warnings({row}).at(0);
-  EXPECT_TRUE(Says(warning, "below that to the end"));
+  EXPECT_TRUE(Says(warning, "below 0.5 to the end"));
 }
 
 TEST(PlanWarnings, OneForAllRowsWithTheSameProblem) {
@@ -326,7 +327,7 @@ TEST(PlanWarnings, PrecisionInWhichNothingTrains) {
   EXPECT_TRUE(Warnings({row}).empty());
 }
 
-// As `run` refuses them, which may come a day later.
+// `run` refuses them too, but perhaps only a day later.
 TEST(PlanWarnings, CorporaAndVocabulariesThatNothingIsPreparedFrom) {
   RowEstimate row = SoundRow("a");
   row.run.corpus.gpus = 0;  // nothing to fit into
@@ -366,7 +367,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   EXPECT_TRUE(Warnings({row}).empty());
 }
 
-// As on the device, with what is kept for kernels and, of several, for NCCL.
+// As on the device, including what is kept for kernels and, with ranks, NCCL.
 TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
   RowEstimate row = SoundRow("a");
   const auto warnings = [&row](double gpu_bytes) {
@@ -384,8 +385,8 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
   row.run.runtime.recompute = Recompute::kExperts;
   EXPECT_TRUE(warnings(need - 1).empty());
   ASSERT_EQ(warnings(1e9).size(), 1u);
-  EXPECT_TRUE(Says(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ",
-                   "and 2.8 besides", "no runtime.recompute makes it fit"));
+  EXPECT_TRUE(Says(warnings(1e9)[0], " GiB on each GPU, and 2.8 more for ",
+                   "the GPU has 0.9 ", "no runtime.recompute makes it fit"));
   row.run.corpus.gpus = 0;
   EXPECT_TRUE(warnings(1e9).empty());
 }
@@ -398,8 +399,8 @@ TEST(PlanWarnings, MoreDiskThanIsFree) {
   const std::vector<std::string> warnings = Warnings({row}, 2199);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(
-      Says(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB", "--out"));
-  // Of two rows that are at work at a time, both are at their peaks.
+      Says(warnings[0], "up to 2.1 KiB, but the disk has 2.1 KiB", "--out"));
+  // When two rows run at the same time, both may be at their peaks.
   const std::vector<RowEstimate> rows = {SoundRow("a"), SoundRow("b")};
   EXPECT_TRUE(PlanWarnings(Grid(), rows, 1600).empty());
   EXPECT_TRUE(PlanWarnings(Grid(), rows, 2000, 2).empty());

@@ -66,10 +66,11 @@ std::string BitsLine(const Config& config) {
   const RankNumbers numbers =
       NumbersOfRanks(optimized::NumGroups(config.training));
   return fmt::format(
-      "bits: {} ranks give those of one{}", fmt::join(numbers.same_bits, ", "),
+      "bits: {} ranks give the same as one{}",
+      fmt::join(numbers.same_bits, ", "),
       numbers.own_bits.empty()
           ? "; no other number divides the balance groups"
-          : fmt::format("; {} give bits of their own, each number others",
+          : fmt::format("; {} give other bits, different for each number",
                         fmt::join(numbers.own_bits, ", ")));
 }
 
@@ -83,16 +84,15 @@ std::string WireLine(const Config& config, int ranks) {
     sent.statistics += one.statistics;
   }
   return fmt::format(
-      "on the wire: in each step rank 0 sends {} bytes, of gradients {}, of "
-      "parameters {}, for the norm {}, for statistics {}; no rank sends more "
-      "than {}",
+      "on the wire: in each step rank 0 sends {} bytes: gradients {}, "
+      "parameters {}, the norm {}, statistics {}; no rank sends more than {}",
       Thousands(sent.total()), Thousands(sent.gradients),
       Thousands(sent.parameters), Thousands(sent.norm),
       Thousands(sent.statistics),
       Thousands(optimized::MostBytesOfStep(config, ranks)));
 }
 
-// What `line` says of the rows: once if it is the same of all of them, else
+// What `line` says of the rows: once if it is the same for all of them, else
 // each text after the names of its rows.
 std::string LineOfRows(const std::vector<RowEstimate>& rows,
                        const std::function<std::string(const Config&)>& line) {
@@ -205,9 +205,9 @@ std::string DescribeRanks(const std::vector<RowEstimate>& rows,
                   Count(corpus.gpus, "GPU"), Count(nodes.nodes, "node"),
                   nodes.gpus_per_node);
   text += LineOfRows(rows, &BitsLine);
-  std::map<std::string, std::string> sent;  // by what decides it
+  std::map<std::string, std::string> sent;  // keyed by what decides it
   text += LineOfRows(rows, [&](const Config& config) {
-    // Of the router's settings only the kind decides which parameters exist.
+    // Of the router's settings, only the kind decides which parameters exist.
     Config sends = config;
     sends.router = RouterConfig();
     sends.router.kind = config.router.kind;
@@ -226,22 +226,21 @@ std::string RankLegend(const Cluster& machine) {
   };
   const int64_t exchanged = optimized::kExchangePiece * int64_t{sizeof(float)};
   return Paragraph(fmt::format(
-      "Ranks: what this trainer holds in the first step on each GPU, by part; "
-      "weights are in fp32 the parameters, whole on every rank; in bf16, "
-      "whole, what passes read, for products a copy in bf16, and of the fp32 "
-      "parameters a shard; moments are shards; a rank with g groups adds their "
-      "gradients in ceil(log2 g) more buffers, and what comes from other "
-      "ranks, "
-      "at most {} MiB of each at a time; routed: what the caps allow; "
-      "GiB: all of it, with scratch and products, but for {:.3g} GB that "
-      "kernels and {:.3g} GB that NCCL may take later. recompute: the setting "
-      "that computes least again with which {:.3g} GB hold all of that. "
-      "backward: at the assumed MFU. gradients, parameters: what a rank sends "
-      "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "
-      "and {:.0f} GB/s between nodes. can be hidden: the share of the time on "
-      "the wire that the backward pass can cover, since over NCCL a rank of "
-      "one group sends each layer's gradients once they are there; of several "
-      "groups none.",
+      "Ranks: what this trainer holds on each GPU in the first step, by part. "
+      "weights: in fp32, all parameters on every rank; in bf16, all that "
+      "passes read (for products a copy in bf16) and a shard of the fp32 "
+      "parameters. moments: shards. gradients: a rank with g groups adds up "
+      "theirs in ceil(log2 g) more buffers, and holds at most {} MiB of each "
+      "other rank's at a time. routed: what the caps allow. GiB: all of it, "
+      "with scratch and products, but without {:.3g} GB that kernels and "
+      "{:.3g} GB that NCCL may take later. recompute: the setting that "
+      "recomputes least of those with which all of it, including these, fits "
+      "into {:.3g} GB. backward: at the assumed MFU. gradients, parameters: "
+      "what a rank sends in a step, over links ASSUMED to carry {:.0f} GB/s "
+      "each way in a node and {:.0f} GB/s between nodes. can be hidden: the "
+      "share of the time on the wire that the backward pass can cover: over "
+      "NCCL, a rank of one group sends each layer's gradients once they are "
+      "complete; a rank of several groups can hide none.",
       exchanged >> 20, gigabytes(optimized::kReservedMemory),
       gigabytes(optimized::kReservedForNccl), machine.gpu_bytes / 1e9,
       kLinkInNode / 1e9, kLinkBetweenNodes / 1e9));

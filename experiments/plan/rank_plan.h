@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rank_plan.h - what data-parallel training takes of each GPU and of the links
-// between them, from the configuration alone.
+// rank_plan.h - what data-parallel training demands of each GPU and of the
+// links between them, computed from the configuration alone.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_RANK_PLAN_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_RANK_PLAN_H_
 
@@ -22,25 +22,25 @@ namespace softmoe::experiments {
 inline constexpr double kLinkInNode = 450e9, kLinkBetweenNodes = 50e9;
 
 // What the device of one of `ranks` ranks holds in the first step, by part: its
-// parameters, what it needs to add the gradients of its own groups, its shard
-// of the sum and of the moments, and a pass. Errors: ConfigError if the balance
-// groups do not divide among the ranks.
+// parameters, what it needs to add the gradients of its own groups, its shards
+// of their sum and of the moments, and what a pass needs. Throws ConfigError if
+// the balance groups do not divide among the ranks.
 optimized::MemoryPlan RankMemory(const Config& config, int64_t ranks,
                                  Recompute recompute);
 
-// The setting that computes least again with which a device of `gpu_bytes`
-// bytes holds that; none if none does.
+// The setting that recomputes least among those with which RankMemory fits into
+// a device of `gpu_bytes` bytes; nullopt if none fits.
 std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
                                            double gpu_bytes);
 
 // Where the time of a step goes on each rank, in seconds.
 struct RankTimes {
-  double backward = 0;    // of all its groups, at the assumed MFU
-  double gradients = 0;   // sent while nothing else is done
-  double parameters = 0;  // likewise
-  // The part of `gradients` that the backward pass covers: over NCCL a rank of
-  // one group sends each layer's as soon as they are there, all but those of
-  // the embedding and the first layer, which come last; 0 with several groups.
+  double backward = 0;    // all of the rank's groups, at the assumed MFU
+  double gradients = 0;   // to send them, if nothing else is done
+  double parameters = 0;  // to send them, if nothing else is done
+  // The part of `gradients` that the backward pass can cover: over NCCL a rank
+  // with one group sends each layer's as soon as they exist; those of the
+  // embedding and the first layer come last. 0 with several groups.
   double can_be_hidden = 0;
 
   double share() const {
@@ -49,25 +49,25 @@ struct RankTimes {
   }
 };
 
-// Estimates `cluster.gpus` ranks in nodes as scripts lay them out
-// (slurm_jobs.h), with a mean of `active_experts`. The links of a rank, in its
-// node and between nodes, work at the same time.
+// Estimates the times for `cluster.gpus` ranks, laid out in nodes as scripts do
+// (slurm_jobs.h), and a mean of `active_experts`. A rank's links in its node
+// and between nodes are assumed to work at the same time.
 RankTimes EstimateRankTimes(const Config& config, double active_experts,
                             const Cluster& cluster);
 
-// Divisors of `groups`: the numbers of ranks that have the bits of one; those
-// that have bits of their own.
+// The divisors of `groups`: numbers of ranks that give the same bits as one
+// rank, and numbers that each give bits of their own.
 struct RankNumbers {
   std::vector<int64_t> same_bits, own_bits;
 };
 RankNumbers NumbersOfRanks(int64_t groups);
 
-// The section of a plan on the ranks of one corpus, all of whose rows are
-// `rows`; "" without GPUs, or if the groups do not divide among them.
+// The section of a plan on the ranks of one corpus, whose rows are `rows`; ""
+// without GPUs, or if the groups do not divide among them.
 std::string DescribeRanks(const std::vector<RowEstimate>& rows,
                           const Cluster& machine);
 
-// What its words and numbers mean.
+// Explains the words and numbers of DescribeRanks.
 std::string RankLegend(const Cluster& machine);
 
 }  // namespace softmoe::experiments

@@ -26,7 +26,7 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   const auto of = [&](int64_t ranks, const char* part) {
     return RankMemory(config, ranks, Recompute::kNone).bytes(part);
   };
-  // One rank is what a device alone holds: moments, the sum, and a tree over
+  // One rank holds what a lone device does: moments, the sum, and a tree over
   // eight groups.
   const optimized::MemoryPlan alone = optimized::PlanStep(
       config, optimized::InitialAllocations(config, /*tau=*/0),
@@ -42,8 +42,8 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   const int64_t quarter = 4 * (4096 * int64_t{99579} + 1152);
   EXPECT_EQ(of(8, "moments"), 2 * eighth);
   EXPECT_EQ(of(4, "moments"), 2 * quarter);
-  // The own groups' sum and tree; of what comes from each other rank, 64 MiB at
-  // a time.
+  // The sum and the tree of the rank's own groups, and 64 MiB at a time of what
+  // comes from each other rank.
   constexpr int64_t kPiece = int64_t{64} << 20;
   EXPECT_EQ(of(8, "gradients"), 4 * total + kPiece * 7);
   EXPECT_EQ(of(4, "gradients"), 4 * total * (1 + 1) + kPiece * 3);
@@ -51,8 +51,8 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
     EXPECT_GT(of(8, part), 0) << part;
     EXPECT_EQ(of(8, part), alone.bytes(part)) << part;
   }
-  // In bf16 a shard of them in fp32, 2^15 on their way to the copy, all in
-  // bf16, and the embedding, 21 norms and 10 routers in fp32.
+  // In bf16: a shard of the parameters in fp32, 2^15 on their way to the copy,
+  // all of them in bf16, and the embedding, 21 norms and 10 routers in fp32.
   ASSERT_EQ(config.training.precision, Precision::kBf16);
   const int64_t copy = 2 * total + 256;  // a multiple of 512
   EXPECT_EQ(alone.bytes("parameters"), 4 * total + copy);
@@ -107,12 +107,12 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   times = EstimateRankTimes(config, 2, cluster);
   EXPECT_DOUBLE_EQ(times.gradients,
                    4 * (199149 * 4096.0 + 1152) / kLinkBetweenNodes);
-  // Where computing is fast, it hides less.
+  // Faster computation hides less.
   cluster.peak_flops = 1e19;
   times = EstimateRankTimes(config, 2, cluster);
   EXPECT_EQ(times.can_be_hidden, times.backward);
 
-  // A rank with two groups sends nothing before it has their sum.
+  // A rank with two groups sends nothing until it has their sum.
   cluster.gpus = 4;
   EXPECT_EQ(EstimateRankTimes(config, 2, cluster).can_be_hidden, 0);
   cluster.gpus = 1;
@@ -140,13 +140,13 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
        {"Ranks of owt: 8 GPUs on 1 node, 8 on each", "1, 2, 4, 8 ranks give",
         // 4 bytes of all but its own shard; of its own shard, to seven others,
         // 2, and 4 of an eighth of the embedding and of most norms and routers.
-        "of gradients 5,710,041,600", "parameters 2,933,930,496", "sparse-1"}) {
+        "gradients 5,710,041,600", "2,933,930,496, the norm", "sparse-1"}) {
     EXPECT_TRUE(Says(text, part));
   }
   EXPECT_TRUE(
       Says(RankLegend(machine), "ASSUMED", "450 GB/s", "50 GB/s", "96 GB"));
   EXPECT_FALSE(Says(text, "of sparse-1: "));
-  // A learned budget is ten numbers more.
+  // A learned budget adds ten numbers.
   RowEstimate learned = row, sparse = row;
   sparse.run.row.id = "sparse-2";
   sparse.run.config.router.mean_active_experts = 2;  // sends the same
@@ -158,7 +158,7 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
                    "  of softmoe: on the wire: in", "8,646,797,968 bytes",
                    "8,646,756,992 bytes"));
   EXPECT_EQ(three.find("bits:"), three.rfind("bits:"));
-  // Of other groups, other bits.
+  // With other groups the bits differ.
   learned.run.config.training.balance_group_sequences = 10;
   EXPECT_TRUE(Says(DescribeRanks({row, learned}, machine),
                    "  of sparse-1: bits: 1, 2, 4, 8 ranks give",

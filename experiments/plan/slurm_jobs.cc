@@ -20,10 +20,10 @@ namespace {
 
 constexpr double kTimeMargin = 1.5;
 constexpr int kSecondsToSave = 300;
-// Open MPI 4.1 passes SIGTERM on after this time, and kills after as long again
-// (measured, with other values). Both fit into kSecondsToSave.
+// Open MPI 4.1 passes SIGTERM on after this time, and kills after the same time
+// again (measured with other values). Both fit into kSecondsToSave.
 constexpr int kMpirunWaits = 120;
-// More steps than any run has: a log has the first and the last one.
+// More steps than any run has, so a log has only the first and the last step.
 constexpr int kLogEvery = 1'000'000'000;
 constexpr int kReturnsOfKilled = 3;
 
@@ -95,19 +95,19 @@ std::string RowsOf(const SlurmJob& job) {
 }
 
 std::string Training(const SlurmJob& job) {
-  // Not SLURM_JOB_ID: the last task's is that of the whole array.
+  // Not SLURM_JOB_ID, which for the last task is that of the whole array.
   std::string text = "task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n";
   text += "kills=" + ShellQuoted(job.logs) + "/kills-$task\n";
-  // srun does not take this from the job since Slurm 22.05.
+  // Since Slurm 22.05, srun does not inherit this from the job.
   const std::string cores =
       job.gpus == 0 ? fmt::format(" --cpus-per-task={}", job.cores) : "";
   if (job.num_ranks() > 1) {
-    // srun is tried: Debian's lists pmix even where its plugin cannot load the
-    // library, for want of libpmix-dev. Slurm sends its signal to what srun
-    // starts alone, so mpirun is told in time, and tells its ranks. Slurm knows
-    // when the time is up, which [cluster] sbatch may have changed. Without
-    // --foreground mpirun gets the signal twice, alone and with its process
-    // group, and ends at once: its ranks are never told, and save nothing.
+    // srun must be tried: Debian's lists pmix even if its plugin cannot load
+    // the library, for want of libpmix-dev. Slurm signals only what srun
+    // starts, so `timeout` tells mpirun, and mpirun its ranks. Slurm knows the
+    // end, which [cluster] sbatch may have changed. Without --foreground mpirun
+    // gets the signal twice, alone and with its process group, and ends at
+    // once: its ranks are never told, and save nothing.
     text += fmt::format(
         R"sh(more=()
 # Ranks end each other, with the code of the one that was first.
@@ -121,7 +121,7 @@ if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
   left=$((${{SLURM_JOB_END_TIME:-now + {}}} - now - {}))
   start=(timeout --foreground $((left > 0 ? left : 1))
     mpirun -n {} --bind-to none --mca odls_base_sigkill_timeout {})
-  # While mpirun ends, it reads nothing: who fills the pipe trains no more.
+  # While mpirun ends, it reads nothing: a process that fills the pipe hangs.
   more=(--set runtime.log_every={})
 fi
 status=0
@@ -144,10 +144,10 @@ std::string WhenItHasEnded(const SlurmJob& job) {
   const bool ranks = job.num_ranks() > 1;
   return fmt::format(
       R"sh(case $status in
-  # Stopped in time, state saved: goes on from there in a new allocation.
+  # Stopped in time, state saved: continues in a new allocation.
   {}{}) scontrol requeue "$task" ;;
   # {}:
-  # goes on from its checkpoint, but whatever it was may come again.
+  # continues from its checkpoint, but the cause may come again.
   {}{})
     echo "$(hostname) $(date)" >>"$kills" &&
       [ "$(wc -l <"$kills")" -le {} ] && scontrol requeue "$task"

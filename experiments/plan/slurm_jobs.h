@@ -20,8 +20,8 @@ struct SlurmJob {
   std::string name;               // "softmoe-paper-owt"
   std::string corpus;             // "owt": all rows train on it
   std::vector<std::string> rows;  // ids: task i of the array runs rows[i]
-  // The program and its words; the row id is appended as `--rows ROW`. Words
-  // are quoted for the shell where necessary.
+  // The program and its arguments; the row id is appended as `--rows ROW`.
+  // Arguments are quoted for the shell where necessary.
   std::vector<std::string> command;
   std::string start;          // the folder in which the command runs
   std::string logs;           // an existing folder for logs and kill counts
@@ -44,12 +44,12 @@ struct NodeLayout {
 NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 
 // The text of the script. The time limit is 1.5 times the expected hours, in
-// whole hours; five minutes before it Slurm sends SIGTERM to the runner, which
-// saves its state and ends with 75. A task that ends so puts itself back into
-// the queue, always; one whose runner was killed (137), or that has several
-// ranks, of which one was silent (5), at most three times. Ranks find each
-// other through MPI: srun starts them where Slurm has PMIx, else mpirun, which
-// is ended early enough for its ranks to save, too.
+// whole hours. Five minutes before it, Slurm sends SIGTERM to the runner, which
+// saves its state and exits with 75. A task that exits so always requeues
+// itself; one whose runner was killed (137), or that has several ranks of which
+// one fell silent (5), does so at most three times. Ranks find each other
+// through MPI: srun starts them where Slurm has PMIx, else mpirun, which is
+// stopped early enough for its ranks to save as well.
 std::string SlurmScript(const SlurmJob& job);
 
 // The log of task `task` of the array job `id`, where SlurmScript directs its
@@ -60,21 +60,21 @@ std::string SlurmLogName(const SlurmJob& job, const std::string& id,
 // `word`, quoted so that a POSIX shell reads it as one word.
 std::string ShellQuoted(const std::string& word);
 
-// Facts about a job that its processes need besides the grid.
+// What the processes of a job need to know besides the grid.
 struct SlurmPlace {
   std::string program = "bazel-bin/experiments/grid";
   std::filesystem::path start = ".";      // base of relative paths
   std::filesystem::path folder = {};      // the grid's results
-  std::vector<std::string> options = {};  // further words of `grid run`
+  std::vector<std::string> options = {};  // more arguments of `grid run`
   int64_t ranks = 1;                      // per run, where a corpus has no GPUs
-  // More of these, where several processes train a run.
+  // More `options`, used where several processes train a run.
   std::vector<std::string> rank_options = {};
 };
 
 // `folder`/slurm: scripts, logs, and records of submitted jobs.
 std::filesystem::path SlurmFolder(const std::filesystem::path& grid_folder);
 
-// The words of the command that trains `grid`, usable with mpirun, too.
+// The command that trains `grid`, word by word; mpirun can start it, too.
 std::vector<std::string> TaskCommand(const Grid& grid, const SlurmPlace& place);
 
 // One job for each corpus of `rows` (estimates of runs of `grid`), with one
@@ -83,9 +83,9 @@ std::vector<SlurmJob> SlurmJobs(const Grid& grid,
                                 const std::vector<RowEstimate>& rows,
                                 const SlurmPlace& place);
 
-// Throws ConfigError for a number of ranks (SlurmPlace) that is in doubt, as
-// the run's corpus has GPUs, or among which its balance groups do not divide:
-// the tasks would end with it, one by one.
+// Throws ConfigError for a number of ranks (SlurmPlace::ranks) that conflicts
+// with the GPUs of the run's corpus, or among which its balance groups do not
+// divide: every task would end with that error.
 void CheckSlurmRanks(const Grid& grid, const GridRun& run, int64_t ranks);
 
 }  // namespace softmoe::experiments

@@ -157,7 +157,7 @@ class SlurmScriptRun : public testing::Test {
   ProgramResult Run(int task, int status, bool pmix = true) {
     return RunProgram({"env", "PATH=" + folder_.string() + ":/usr/bin:/bin",
                        std::string("NO_PMIX=") + (pmix ? "0" : "1"),
-                       // The last task's is the number of the array.
+                       // The last task has the number of the array.
                        "SLURM_JOB_ID=70", "SLURM_ARRAY_JOB_ID=70",
                        "SLURM_ARRAY_TASK_ID=" + std::to_string(task),
                        "STATUS=" + std::to_string(status), "bash", "job.sh"},
@@ -197,13 +197,13 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
             "[odls_base_sigkill_timeout][120][bazel-bin/experiments/grid][run]"
             "[paper][--corpora][c4][--out][/data/my runs]"
             "[--set][runtime.log_every=1000000000][--rows][sparse-1]");
-  // What `timeout` ends with.
+  // 124 is what `timeout` exits with.
   EXPECT_NE(Run(0, 124, /*pmix=*/false).output.find("requeue"),
             std::string::npos);
 }
 
-// Five minutes before the end that Slurm gives the job; 39 hours is that of the
-// script itself.
+// Five minutes before the job's end according to Slurm; 39 hours is the
+// script's own limit.
 TEST_F(SlurmScriptRun, MpirunIsEndedInTime) {
   Pretend("date", "echo 1000000");
   Pretend("timeout", "echo \"[timeout][$1][$2]\"");
@@ -217,8 +217,8 @@ TEST_F(SlurmScriptRun, MpirunIsEndedInTime) {
   ::unsetenv("SLURM_JOB_END_TIME");
 }
 
-// Open MPI's ends at once when it is told twice, and its ranks then save
-// nothing. A second signal would go to its process group: to `sleep`, too,
+// Open MPI's mpirun ends at once if it is told twice, and its ranks then save
+// nothing. A second signal would go to its process group, and so to `sleep`,
 // which does not catch it.
 TEST_F(SlurmScriptRun, MpirunIsToldOnce) {
   Pretend("date", "echo 1000000");
@@ -263,7 +263,7 @@ TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
   EXPECT_NE(Run(0, 137).output.find("requeue"), std::string::npos);
 }
 
-// Kills that cannot be counted could be retried for ever.
+// Kills that cannot be counted might be retried forever.
 TEST_F(SlurmScriptRun, AKilledTaskThatCannotBeCountedDoesNotRequeueItself) {
   std::filesystem::create_directory(folder_ / "kills-70_1");
   const ProgramResult killed = Run(1, 137);
@@ -326,7 +326,7 @@ TEST(SlurmJobs, AnArrayForEachCorpusAndATaskForEachRow) {
   EXPECT_EQ(jobs[1].rows, Words{"one"});
 }
 
-// Several processes for each row, which find each other.
+// Several processes train each row, and find each other.
 TEST(SlurmJobs, RanksShareTheWorkOfATask) {
   SlurmPlace place = Place();
   place.ranks = 2;

@@ -81,8 +81,8 @@ std::string DescribeVersions(const GridOutcome& outcome) {
   return text;
 }
 
-// The documents of all readings, not judged yet, each with the table of the
-// claims in miniature if there are any.
+// The documents of all readings, not yet judged, each with the table of the
+// claims in miniature, if any.
 std::vector<JudgedResults> ReportDocuments(
     const GridOutcome& outcome, const std::optional<MiniClaims>& claims,
     const golden::Document& paper) {
@@ -103,7 +103,7 @@ std::vector<JudgedResults> ReportDocuments(
   return all;
 }
 
-// Writes the page in every format, and what is behind its figures.
+// Writes the page in every format of `formats`, and the plots of its figures.
 void WritePage(const ReportPage& page, const std::filesystem::path& folder,
                const std::set<ReportFormat>& formats, GridReport* report) {
   const auto write = [&](const std::filesystem::path& path,
@@ -131,8 +131,8 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
           drawn != drawings.svgs.end()) {
         plots[file] = drawn->second;
       } else {
-        // That of an earlier report would be taken for this one's. What cannot
-        // be removed cannot be written to either, which is told below.
+        // An earlier report's drawing would be taken for this one's. What
+        // cannot be removed cannot be written to either, which is told below.
         std::error_code error;
         std::filesystem::remove(folder / "plots" / file, error);
       }
@@ -153,7 +153,7 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
   }
 }
 
-// Removes files that an earlier report left and this one does not write: they
+// Removes files that an earlier report left and this one does not write; they
 // would be taken for its own.
 void RemoveOthers(const Grid& grid, const std::filesystem::path& folder,
                   const std::vector<std::filesystem::path>& written) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_report.h - the report on the runs of a grid: for the terminal, for
-// people (report.html, .md), for programs (results.h5, CSV, JSON); and what a
-// record of runs keeps of it.
+// grid_report.h - the report on a grid's runs, for the terminal, for people
+// (report.html, .md) and for programs (results.h5, CSV, JSON), and the part of
+// it that a record of runs keeps.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 
@@ -33,36 +33,36 @@ struct ReportOptions {
   int64_t steps_every = 1;  // as StepsCsv's `every`
 };
 
-// Judges what is finished and writes to `folder`, each file whole or not at
-// all:
+// Judges the finished runs and writes these files to `folder`, each whole or
+// not at all:
 //
 //   results.h5   the golden form (golden/FORMAT.md); results-calibrated.h5
 //                beside it where rows come in both readings of tau, and
-//                results-acc_norm.h5, ... where runs were asked tasks. Equal
+//                results-acc_norm.h5, ... where runs were given tasks. Equal
 //                runs give equal bytes.
 //   report.html, .md, .json   the page in the formats asked for
 //                (report_html.h, report_formats.h); as CSV: tables/ID.csv
-//   plots/       behind every figure the points, ID.csv, and the drawing,
-//                ID.svg, unless gnuplot is missing
+//   plots/       for every figure its points, ID.csv, and its drawing, ID.svg,
+//                unless gnuplot is missing
 //   runs.csv, steps.csv   report_csv.h; where final models were measured,
-//                inference_tau.csv and router_health.csv beside them; where
-//                they were asked tasks, tasks.csv
-//   claims.txt, claims.csv   of the mini grid: mini_claims.h, report_csv.h
-//   claims.txt, differences.csv   of the experiment `regime`: regime_results.h
+//                also inference_tau.csv and router_health.csv; where they
+//                were given tasks, tasks.csv
+//   claims.txt, claims.csv        mini grid: mini_claims.h, report_csv.h
+//   claims.txt, differences.csv   experiment `regime`: regime_results.h
 //
-// Pages of an earlier report in other formats stay; its files of claims, tasks
-// and evaluations, and its drawings of this page's figures, go if this report
-// has none.
+// Pages that an earlier report wrote in other formats stay. Its files of
+// claims, tasks and evaluations, and its drawings of this page's figures, are
+// removed if this report has none.
 //
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,
                            const std::filesystem::path& folder,
                            const ReportOptions& options = {});
 
-// Sets `record.results` from its runs of `grid` (main at the record's scale, or
-// the regime experiment), as `grid report --from` would from them alone.
-// Returns the text of the verdicts on the mini grid's claims or on that
-// experiment; "" for another grid.
+// Sets `record.results` to what `grid report --from` would compute from the
+// record's runs of `grid` alone (main at the record's scale, or the regime
+// experiment). Returns the text of the verdicts on the mini grid's claims or on
+// the regime experiment; "" for any other grid.
 std::string SummarizeRecord(const Grid& grid, RunRecord& record);
 
 // The file with that text beside a record: "golden/runs/mini_verdicts.txt".

@@ -104,8 +104,8 @@ TEST(GridReport, SaysWhatAnotherVersionTrained) {
       Says(WriteGridReport(outcome, folder).text, "trained by version"));
 }
 
-// Verdicts of another report would be taken for this one's; but nobody has
-// asked to have files removed where there was none.
+// Verdicts of an earlier report would be taken for this one's. Where there was
+// no report, no files may be removed.
 TEST(GridReport, LeavesNoVerdictsOfAnEarlierReport) {
   const fs::path folder = FreshFolder("grid_report_again");
   WritePlain(folder / "claims.txt", "mine");
@@ -198,7 +198,7 @@ TEST(GridReport, CommandsNameTheDeviceOfTheirRuns) {
   ASSERT_NE(report, std::string::npos);
   EXPECT_FALSE(
       Says(all.substr(report, all.find('\n', report) - report), "--device"));
-  // Of figures that show none of the runs on the CPU.
+  // Figures that show none of the CPU runs name the device.
   RunOf(outcome, "sparse-1").result->identity.backend.clear();
   const std::string some = page();
   EXPECT_TRUE(Says(some,
@@ -211,7 +211,7 @@ TEST(GridReport, CommandsNameTheDeviceOfTheirRuns) {
     one.result->identity.backend = "cuda";
   }
   EXPECT_TRUE(Says(page(), "--device"));
-  // Where the grid asks for it, nothing need be added.
+  // If the grid asks for the device, the command need not.
   for (RunOutcome& one : outcome.runs) one.run.runtime.device = "cuda";
   EXPECT_FALSE(Says(page(), "--device"));
 }
@@ -224,8 +224,8 @@ TEST(GridReport, SaysWhatItWasGivenToBeMadeAgain) {
                    "--task-files", "--tokens", "--place"));
 }
 
-// Ruling 18: each reading is a document of its own, with a verdict that names
-// it. A table that has no accuracies is shown once.
+// Ruling 18: each reading is a document of its own, and its verdict names it. A
+// table without accuracies is shown only once.
 TEST(GridReport, JudgesBothReadingsOfAccuracies) {
   const fs::path folder = FreshFolder("grid_report_accuracies");
   GridOutcome outcome = ExampleOutcome();

@@ -126,8 +126,8 @@ void ForEachAllocation(const RunResult& result, Visit visit) {
 
 // k_l = 1 + (K-L) s_l with shares s_l = e_l / sum(e) in double, u = 2^-53. The
 // e_l cancel: the shares add up to 1 within (L-1) u from their sum and u from
-// each quotient. Product and sum with 1 add 2u, summing here (L-1) u: in total
-// (2L + 1) u K, and terms of u^2, for which the bound leaves room.
+// each quotient. Product and sum with 1 add 2u, summation here (L-1) u: in
+// total (2L + 1) u K, and terms of u^2, for which the bound leaves room.
 Reading AllocationSum(const RunResult& result) {
   const auto layers = static_cast<double>(result.allocation.size());
   const double budget = result.config.router.mean_active_experts * layers;
@@ -174,13 +174,14 @@ Reading Cap(const RunResult& result) {
                   fmt::format("at most {} of {} allowed over the run",
                               result.most_active_in_a_token, largest)};
   if (result.max_active > largest) {
-    return {kBroken, fmt::format("the caps went up to {}, {} are allowed",
-                                 result.max_active, largest)};
+    return {kBroken,
+            fmt::format("the caps went up to {}, but only {} are allowed",
+                        result.max_active, largest)};
   }
   for (const StepRecord& step : result.steps) {
     for (size_t l = 0; l < step.allocation.size(); ++l) {
       const int64_t cap = MaxActive(result.config, step.allocation[l]);
-      // A quotient of whole numbers, which rounding does not take beyond one.
+      // A quotient of whole numbers, which rounding cannot push past one.
       const double mean = step.layer_active_experts[l];
       if (!(mean <= static_cast<double>(cap))) {
         return {kBroken,
@@ -220,7 +221,7 @@ Reading SparseExactlyK(const RunResult& result) {
                                    step.active_experts, step.step, k)};
     }
   }
-  // A mean of k can hide tokens with more and tokens with fewer.
+  // A mean of k can hide tokens with more and tokens with fewer experts.
   for (const Validation* v :
        {&result.final_validation, &result.at_schedule_temperature}) {
     for (size_t l = 0; l < v->active_histogram.size(); ++l) {
@@ -231,8 +232,9 @@ Reading SparseExactlyK(const RunResult& result) {
       const int64_t exact = bin < histogram.size() ? histogram[bin] : 0;
       if (exact != tokens) {
         return {kBroken,
-                fmt::format("{} of {} validation tokens in layer {}, k = {:g}",
-                            exact, tokens, l + 1, k)};
+                fmt::format(
+                    "only {} of {} validation tokens in layer {} have k = {:g}",
+                    exact, tokens, l + 1, k)};
       }
     }
   }
@@ -240,12 +242,12 @@ Reading SparseExactlyK(const RunResult& result) {
 }
 
 // Compares every run with every run that has fewer experts, among models of the
-// same sizes: rows and corpora may have their own.
+// same sizes, which may differ between rows and corpora.
 std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
   struct Range {
     double low = std::nan(""), high = std::nan("");
   };
-  // By the parameters without experts and with one, then by k.
+  // Keyed by the parameters with no and with one expert, then by k.
   std::map<std::pair<double, double>, std::map<double, Range>> models;
   for (const RunOutcome& run : outcome.runs) {
     if (!TraitsOf(run.run.config).exact_k || !IsCounted(run)) continue;
@@ -256,7 +258,7 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
     if (run.state != RunState::kFinished) continue;
     const double count =
         ActiveParameters(model, run.result->final_validation.active_experts);
-    // fmin and fmax ignore a NaN: the first count replaces it.
+    // fmin and fmax ignore a NaN, so the first count replaces it.
     range.low = std::fmin(range.low, count);
     range.high = std::fmax(range.high, count);
   }

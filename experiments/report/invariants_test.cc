@@ -87,7 +87,7 @@ std::vector<Break> Breaks() {
        [](R& r) { MoveToken(0, 2, 5, r.final_validation); }},
       {"cap", "soft-2", "a mean of 4.5 of 4 allowed in step 4, layer 1",
        [](R& r) { r.steps[3].layer_active_experts[0] = 4.5; }},
-      {"cap", "soft-2", "the caps went up to 6, 5 are allowed",
+      {"cap", "soft-2", "the caps went up to 6, but only 5 are allowed",
        [](R& r) { r.max_active = 6; }},
       {"sparse_exactly_k", "sparse-2", "k = 2",
        [](R& r) { r.train_ae = std::nextafter(2.0, 3.0); }},
@@ -154,8 +154,8 @@ TEST(Invariants, ActiveParametersOfEverySeedMustGrow) {
       Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
 }
 
-// A corpus may have a vocabulary of its own, and a row a width: one expert of a
-// large model may take more than two of a small one.
+// Corpora may differ in vocabulary and rows in width: one expert of a large
+// model may have more parameters than two of a small one.
 TEST(Invariants, ActiveParametersAreComparedAmongModelsOfOneSize) {
   const GridOutcome small = ExampleOutcome();
   GridOutcome outcome = small;
@@ -173,7 +173,7 @@ TEST(Invariants, ActiveParametersAreComparedAmongModelsOfOneSize) {
   };
   EXPECT_TRUE(invariant().holds) << invariant().detail;
   EXPECT_TRUE(Says(invariant().detail, "1: ", ", 2: ", "; 1: "));
-  // RunOf is of the large model, which comes first.
+  // RunOf finds the run of the large model, which comes first.
   RunOf(outcome, "sparse-2").result->final_validation.active_experts = 1;
   EXPECT_FALSE(invariant().holds);
 }
@@ -200,7 +200,7 @@ TEST(Invariants, ResultsThatLackStepsOrLayersConfirmNothing) {
   }
 }
 
-// Of a record's points the first ten are the first ten steps.
+// The first ten points of a record are the first ten steps.
 TEST(Invariants, LossFallsByStepsAndNotByPoints) {
   GridOutcome outcome = ExampleOutcome();
   std::vector<trainer::StepRecord>& steps =

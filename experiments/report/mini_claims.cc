@@ -27,8 +27,8 @@ using golden::MiniatureMeasureVerdict;
 using golden::MiniatureStatusName;
 using golden::MiniatureVerdict;
 
-// Both the name of grids/mini.toml, which no file with other content can have,
-// and its scale.
+// The name of grids/mini.toml, which no other file may have, and also its
+// scale.
 constexpr char kMini[] = "mini";
 
 // A step uses the k_l left by the updates before it.
@@ -50,7 +50,7 @@ std::vector<golden::AllocationPoint> AllocationOf(
   return points;
 }
 
-// The mean cap by the final k_l.
+// The mean over the layers of the cap that the final k_l gives.
 double MeanCapOf(const trainer::RunResult& result) {
   double sum = 0;
   for (const double k : result.allocation) {
@@ -59,7 +59,7 @@ double MeanCapOf(const trainer::RunResult& result) {
   return sum / static_cast<double>(result.allocation.size());
 }
 
-// Of the balance loss; "" for a sparse row, which has one reading.
+// The reading of the balance loss; "" for a sparse row, which has only one.
 std::string ReadingOf(const Config& config) {
   return TraitsOf(config).lapsum ? EnumName(config.router.load_balance) : "";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mini_claims.h - converts runs of the mini grid for the judge of the paper's
-// claims in miniature (golden/FORMAT.md), its verdicts, and these as a text and
+// claims in miniature (golden/FORMAT.md), and writes its verdicts as a text and
 // as a table of results.h5.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_MINI_CLAIMS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_MINI_CLAIMS_H_
@@ -18,9 +18,9 @@
 
 namespace softmoe::experiments {
 
-// Whether, by its names, this is the grid whose runs
-// golden/paper/miniature.toml plans: main, not another experiment, with nothing
-// set but [runtime].
+// Whether `grid`, by its names, is the one whose runs
+// golden/paper/miniature.toml plans: main, not another experiment, with
+// overrides of [runtime] only.
 bool IsMiniature(const Grid& grid);
 
 // The judge's view of a finished run. Curves are thinned first (ThinnedSteps),
@@ -28,8 +28,8 @@ bool IsMiniature(const Grid& grid);
 golden::MiniatureRun MiniatureRunOf(const GridRun& run,
                                     const trainer::RunResult& result);
 
-// Likewise of a run that ended: if it diverged (RunState::kFailed), every
-// number is NaN. nullopt if it has not ended.
+// The same view of any run that has ended; every number is NaN if the run
+// diverged (RunState::kFailed). nullopt if the run has not ended.
 std::optional<golden::MiniatureRun> MiniatureRunOf(const RunOutcome& run);
 
 struct MiniClaims {
@@ -39,7 +39,7 @@ struct MiniClaims {
   std::vector<std::string> unplanned;  // ids of ended runs: not judged
 };
 
-// Judges the planned runs that ended; nullopt for another grid. Throws
+// Judges the planned runs that ended; nullopt unless IsMiniature(grid). Throws
 // EnvironmentError if the definitions are missing.
 std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome);
 

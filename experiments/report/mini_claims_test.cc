@@ -231,7 +231,7 @@ TEST(MiniatureRunOf, HasTheTrainedTauAmongTheOthers) {
   EXPECT_EQ(whole.at_tau[3].factor, 2);
   EXPECT_EQ(whole.at_tau[3].loss, factors[3].validation.loss);
   EXPECT_EQ(whole.at_tau[3].infer_ae, factors[3].validation.active_experts);
-  // The plan lists only other tau: every result has the trained one.
+  // The plan lists only other tau, but every result has the trained one.
   factors.erase(factors.begin() + 1);
   const MiniatureRun others = MiniatureRunOf(run.run, *run.result);
   ASSERT_EQ(others.at_tau.size(), 4u);
@@ -376,7 +376,7 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   EXPECT_TRUE(
       Says(ClaimsText(judged), "not judged: gcide/sparse-2/seed1238\n"));
 
-  // One that diverged leaves no claim to the seeds that did not.
+  // If a seed diverges, the other seeds decide no claim.
   outcome = Whole();
   Fail(RunCalled(outcome, "foldoc/sparse-4/seed1235"), "the loss is nan");
   judged = *JudgeMiniClaims(outcome);

@@ -26,8 +26,8 @@ std::string Name(const RowSummary& row) {
   return row.row->label + " (" + row.row->id + ")";
 }
 
-// The percentage of the tokens of layer `l`, from 0, with each number of active
-// experts, up to the largest of any run of the row.
+// The percentage of the tokens in layer `l`, from 0, with each number of active
+// experts, up to the largest number in any run of the row.
 Series ActiveInLayer(const RowSummary& row, size_t l) {
   const size_t most = MostActive(row);
   std::vector<Series> seeds;
@@ -163,7 +163,7 @@ class CorpusFigures {
 
   std::string corpus_;
   size_t number_;
-  std::string pilots_;  // how the captions name those that are left out
+  std::string pilots_;  // PilotsLeftOut, for the captions
   std::vector<RowSummary> rows_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_figures.h - the paper's figures, of the runs of a grid. Their data were
-// not published, so nothing of the paper's own is in them.
+// paper_figures.h - the paper's figures, drawn from the runs of a grid. The
+// paper's own data were not published, so none of them are shown.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_PAPER_FIGURES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_PAPER_FIGURES_H_
 
@@ -19,9 +19,9 @@ namespace softmoe::experiments {
 //   SoftMoE* beside SoftMoE
 //   k_l of each layer against steps, a plot for each row that learns it
 //
-// The paper does not say which k its curves have. ASSUMED: the rows of its T4;
-// of several readings of tau, the grid's first.
-// Plots whose rows are not finished are left out, as are figures without one.
+// The paper does not say which k its curves have. ASSUMED: the rows of its T4,
+// with the grid's first reading of tau if it has several. Plots whose rows are
+// not finished are left out, as are figures without any plot.
 std::vector<Figure> PaperFigures(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

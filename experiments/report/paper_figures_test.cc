@@ -33,7 +33,7 @@ TEST(PaperFigures, AreDrawnOfTheRowsThatThereAre) {
     titles.push_back(figure.title);
     EXPECT_EQ(figure.corpora, Texts{"foldoc"});
   }
-  // The only SoftMoE row is k = 2, which is not that of the second pair.
+  // The only SoftMoE row has k = 2, which the second pair does not use.
   EXPECT_EQ(titles, (Texts{"Active experts in each layer, foldoc",
                            "Sparse MoE and SoftMoE* during training, foldoc",
                            "Learned allocation during training, foldoc"}));

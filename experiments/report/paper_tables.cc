@@ -31,7 +31,7 @@ using trainer::RunResult;
 
 constexpr double kConfidence = 0.95;
 constexpr const char* kMain = "main_results";
-// What the figures show, of which the paper printed no numbers.
+// The table of what the figures show, for which the paper printed no numbers.
 constexpr const char* kFigures = "allocation";
 constexpr const char* kNotJudged = "not judged";
 constexpr const char* kEmpty = "-";  // a cell without a number, as printed
@@ -43,7 +43,7 @@ std::vector<std::string> Repeated(const Grid& grid) {
   return {grid.table};
 }
 
-// ---- What no results file holds.
+// ---- Tables that no results file holds.
 
 Cell CellOf(const Sample& sample) {
   Cell cell;
@@ -63,7 +63,7 @@ double GpusOf(const RunResult& result) {
                              : static_cast<double>(result.devices);
 }
 
-// By column of T3 and T4; columns that are not here are not measured.
+// Keyed by column of T3 and T4; columns that are not here are not measured.
 std::map<std::string, Read> ClockMeasures() {
   return {
       {"train_ae", [](const RunResult& r) { return r.train_ae; }},
@@ -86,8 +86,8 @@ std::map<std::string, double> SizeMeasures(const ModelConfig& model) {
           {"d_ffn", static_cast<double>(model.d_ffn)}};
 }
 
-// The document with the table `id`, judged as the results are: with the fields
-// of their rows.
+// Makes a document with the table `id` and the fields of the rows of the
+// results, so that it is judged as the results are.
 class Unwritten {
  public:
   Unwritten(const GridOutcome& outcome, const JudgedResults& judged,
@@ -171,7 +171,7 @@ std::string Printed(const Cell& mean, const Column& column) {
   const std::optional<double> half = HalfWidth(mean);
   const bool whole = mean.value == std::round(mean.value);
   if (whole && column.decimals == 0) return Setting(mean.value);
-  // A setting, or what is the same in every run, is exact.
+  // A setting, or a number that is the same in every run, is exact.
   if (column.lane == golden::Lane::kExact || (half && *half == 0)) {
     return whole ? Setting(mean.value)
                  : fmt::format("{:.{}f}", mean.value, column.decimals);
@@ -312,7 +312,8 @@ std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
         if (std::ranges::none_of(shown, repeats)) shown.push_back(&reading);
       }
       if (with_row == 0 && own) shown = {&readings.front()};
-      // A row that is the same in every reading, as Sparse MoE's are, has none.
+      // A row that is the same in every reading, as those of Sparse MoE are,
+      // names no reading.
       const bool alike = shown.size() == 1 && with_row != 1;
       for (const TableCells* reading : shown) {
         for (PaperCell& cell : reading->Make(golden_table, golden_row)) {
@@ -325,7 +326,7 @@ std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
   return cells;
 }
 
-// ---- As the paper prints them.
+// ---- The tables as the paper prints them.
 
 namespace {
 
@@ -361,7 +362,7 @@ std::string Heading(const std::string& column) {
   return found == kHeadings.end() ? column : found->second;
 }
 
-// "OWT, SoftMoE*"; labels such as "k=1.5" are in columns, if there are such.
+// "OWT, SoftMoE*"; labels such as "k=1.5" are left out if they have a column.
 std::string Label(const Table& table, const Row& row) {
   std::vector<std::string> labels;
   for (const std::string& label : row.labels) {
@@ -375,8 +376,7 @@ std::string Label(const Table& table, const Row& row) {
   return fmt::format("{}", fmt::join(labels, ", "));
 }
 
-// "FAIL: Loss; else PASS", the most severe first; for cells that are not
-// judged, why.
+// "FAIL: Loss; else PASS", the most severe first; the reasons where not judged.
 std::string Summary(const std::vector<const PaperCell*>& cells) {
   static const std::vector<std::string> kBySeverity = {
       "FAIL",         "MISTRUSTED",  "NOT_COMPARABLE",
@@ -500,7 +500,7 @@ std::vector<EvaluationTable> PaperTables(const Grid& grid,
   for (const std::string& id : Repeated(grid)) {
     const Table& table = *paper.FindTable(id);
     tables.push_back(AsPrinted(cells, table, paper));
-    // The paper's tables have all of the accuracies or none.
+    // Each of the paper's tables has all of the accuracies or none.
     if (table.FindColumn("piqa") >= 0) AddReading(accuracies, &tables.back());
   }
   return tables;

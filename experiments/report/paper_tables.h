@@ -42,7 +42,7 @@ struct PaperCell {
   // The mean over the seeds with one digit more than the paper's, and half the
   // width of its interval: "2.776 ± 0.012"; "" without a number.
   std::string ours;
-  int64_t runs = 0;                // seeds in it
+  int64_t runs = 0;                // seeds in the mean
   std::string verdict;             // "PASS", ..., or "not judged"
   std::string reason;              // "" for a plain pass
   std::vector<std::string> notes;  // ids of the paper's notes
@@ -52,23 +52,22 @@ struct PaperCell {
 // nullopt for fewer than two runs.
 std::optional<double> HalfWidth(const golden::Cell& mean);
 
-// Every cell of the tables that the grid repeats: Grid::table or T1,
-// with T1 also T2. Then those of other tables for which there are results. In
-// the paper's order; a row of which the grid has several readings comes once
-// for each.
+// Every cell of the tables that the grid repeats (Grid::table, or T1 and T2),
+// and the cells of other tables for which there are results, in the paper's
+// order. A row that the grid has in several readings appears once for each.
 //
 // T2, and the clock times of T3 and T4, which no results file may hold, are
-// judged like the results. Each run counts by its own GPUs; a throughput is the
-// mean of those of the runs. Of `judged` only those with this reading of
-// accuracies.
+// judged like the results. Each run counts with its own number of GPUs, and a
+// throughput is the mean over the runs. Only the results in `judged` with this
+// reading of accuracies are used.
 std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
                                   const std::vector<JudgedResults>& judged,
                                   const golden::Document& paper,
                                   const std::string& accuracies = "");
 
 // The tables that the grid repeats, as the paper prints them: under each of its
-// rows one of ours for each reading of tau, with its seeds and verdicts. The
-// titles of those with accuracies name the reading of these.
+// rows, one of ours for each reading of tau, with its seeds and verdicts. The
+// titles of tables with accuracies name the reading of the accuracies.
 std::vector<EvaluationTable> PaperTables(const Grid& grid,
                                          const std::vector<PaperCell>& cells,
                                          const golden::Document& paper,

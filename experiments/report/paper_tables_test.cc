@@ -82,8 +82,9 @@ const PaperCell& Find(const std::vector<PaperCell>& cells,
 
 using Place = std::array<std::string, 3>;
 
-// The cells of the paper that `shown` has where they belong: the paper's lines
-// there are its rows in their order, each with a verdict or a reason under it.
+// Collects the cells of the paper that `shown` has where they belong. The
+// paper's lines must be its rows in order, each with a verdict or reason under
+// it.
 void CollectPlaces(const EvaluationTable& shown, const golden::Table& table,
                    std::set<Place>* places) {
   size_t line = 0;
@@ -248,7 +249,7 @@ TEST(PaperCells, SayWhyThereIsNoNumber) {
             "a run diverged, so the row gives no number");
 }
 
-// Top-2 always activates two experts, which says nothing against its runs.
+// Top-2 always activates two experts, which is no evidence about its runs.
 TEST(PaperCells, SparseRowsActivateWhatTheyMust) {
   GridOutcome outcome =
       ExampleOutcome({.seeds = {1, 2, 3}, .paper_sizes = true});
@@ -260,7 +261,7 @@ TEST(PaperCells, SparseRowsActivateWhatTheyMust) {
   EXPECT_EQ(cell.verdict, "PASS") << cell.reason;
 }
 
-// 12.5 s on eight GPUs.
+// Runs take 12.5 s on eight GPUs.
 TEST(PaperCells, HoursOfGpusAreThoseOfTheRuns) {
   GridOutcome outcome = ExampleOutcome({.paper_sizes = true});
   outcome.grid.table = "compute";
@@ -274,7 +275,7 @@ TEST(PaperCells, HoursOfGpusAreThoseOfTheRuns) {
   EXPECT_EQ(ours("gpu_hours"), "0.03");
 }
 
-// Seeds may have run on other numbers of GPUs: the hours of each are its own.
+// Seeds may run on different numbers of GPUs, so each has its own hours.
 TEST(PaperCells, EverySeedCountsItsOwnGpus) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}, .paper_sizes = true});
   for (RunOutcome& run : outcome.runs) {
@@ -294,7 +295,7 @@ TEST(PaperCells, EverySeedCountsItsOwnGpus) {
                           outcome.runs[0].run.config.model.sequence_length);
   // The second run took half as many steps a second, on half as many GPUs.
   EXPECT_EQ(ours("throughput", "throughput"), fmt::format("{:g}", tokens / 2));
-  // One that ran on the CPU, or whose number is not known, has none.
+  // A run on the CPU, or on an unknown number of GPUs, has no throughput.
   RunOf(outcome, "sparse-2").result->devices = 0;
   EXPECT_EQ(ours("throughput", "throughput"), "");
   EXPECT_EQ(ours("compute", "gpu_hours"), "");

@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                    "#56B4E9", "#D55E00", "#000000", "#B8A800"};
 constexpr size_t kNumColors = std::size(kColors);
-// The next one when all colours have been used.
+// Lines beyond the number of colours get the next dash.
 constexpr const char* kDashes[] = {"1", "'-'", "'.'", "'-.'", "'_'"};
 constexpr size_t kSecondsEach = 60;  // the limit; a plot needs less than one
 constexpr size_t kMostBands = 10;    // lines, in a plot with bands
@@ -30,13 +30,13 @@ std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'') quoted += '\'';  // doubled inside single quotes
-    // A letter that is not ASCII has bytes beyond it.
+    // All bytes of a character that is not ASCII lie above ' '.
     if (static_cast<unsigned char>(c) >= ' ') quoted += c;
   }
   return quoted + "'";
 }
 
-// Lines of the data that gnuplot reads, which leaves out what is not finite.
+// The data lines for gnuplot; points that are not finite are left out.
 std::string Points(const Series& series) {
   std::string text;
   for (size_t i = 0; i < series.x.size(); ++i) {
@@ -63,9 +63,9 @@ const char* ColorOf(const Plot& plot, size_t series) {
   return kShades[series * (kNumShades - 1) / steps];
 }
 
-// Pixels. The width suits a telephone, where the text is still legible. The key
-// stands below, a line for each name or for four short ones; gnuplot's own
-// layout would take its room from the plot.
+// In pixels. At this width the text is still legible on a telephone. The key
+// stands below the plot, one line for each name or for four short ones;
+// gnuplot's own layout would take its room from the plot.
 constexpr int kPlotWidth = 560, kPlotHeight = 270, kTitleHeight = 46,
               kAxisHeight = 66, kKeyLine = 19;
 constexpr size_t kShortName = 10, kKeyColumns = 4;
@@ -132,8 +132,8 @@ std::string Script(const Plot& plot) {
         plot.ordered ? "1" : kDashes[s / kNumColors % std::size(kDashes)],
         plot.points ? "pt 7 ps 0.4 " : "", color, Quoted(series.name));
   }
-  // gnuplot begins an SVG with the colour with which the one before ended. A
-  // title resets it, so one with a title follows that nobody sees.
+  // gnuplot begins an SVG with the last colour of the one before. A title
+  // resets it, so an unseen plot with a title follows.
   return text + "plot " + bands + curves +
          "\nset output '/dev/null'\nset title 'end'\nplot [0:1] x\n";
 }

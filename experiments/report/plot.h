@@ -29,8 +29,7 @@ struct Plot {
   std::string title = {};  // for one of several plots of a figure
   // The series have an order, as layers do: colours go from dark to light.
   bool ordered = false;
-  // A bar for each series at every x, a whole number, instead of lines; without
-  // bands.
+  // Draws bars, one for each series at every whole x, not lines and bands.
   bool bars = false;
 };
 
@@ -47,20 +46,20 @@ Series Thin(const Series& series, size_t most);
 // its low and high end. Numbers read back exactly.
 std::string PlotCsv(const Plot& plot);
 
-// The <svg> elements to embed in an HTML page, by id, all drawn by one gnuplot.
-// Throws EnvironmentError if gnuplot is missing or fails.
+// The <svg> elements to embed in an HTML page, by Plot::id, all drawn by one
+// gnuplot process. Throws EnvironmentError if gnuplot is missing or fails.
 std::map<std::string, std::string> DrawSvgs(
     const std::vector<const Plot*>& plots);
 
 // Plots that belong together, and the runs of the grid that they show.
 struct Figure {
   std::string title;    // "Training loss, foldoc"
-  std::string caption;  // describes the plots, for screen readers, too
+  std::string caption;  // describes the plots, also for screen readers
   std::vector<Plot> plots;
   std::vector<std::string> rows = {}, corpora = {};  // ids
 };
 
-// SVG by Plot::id; or none, and why.
+// SVGs by Plot::id, or none and the reason why.
 struct Drawings {
   std::map<std::string, std::string> svgs;
   std::string problem;

@@ -114,7 +114,7 @@ TEST(Plot, HasBandsWhereTheyAreDrawn) {
   EXPECT_FALSE(Says(DrawnAlone(plot), "fill-opacity"));
 }
 
-// Nothing of one is left in the next.
+// No drawing leaves a trace in the next.
 TEST(Plot, DrawnTogetherAreAsDrawnAlone) {
   Plot points{"points", "x", "y", {}};
   for (int s = 0; s < 9; ++s) {  // more than there are colours: dashes

@@ -95,17 +95,14 @@ std::string DescribePower(const DesignPower& power, int draws) {
     }
   }
   std::string text = "\nPower: what these runs can show\n";
-  text +=
-      Wrap(
-          fmt::format(
-              "Probability of each verdict where this is the true "
-              "difference, by {} made-up records each, which the real "
-              "judge judges: the runs that the frozen definitions plan, "
-              "with means and deviations {}. What is not varied stays as it is "
-              "known.",
-              draws, power.basis),
-          kReportWidth, 2) +
-      "\n\n" + table.Text() + "\n";
+  text += Wrap(fmt::format("Probability of each verdict if this is the true "
+                           "difference, from {} made-up records each, judged "
+                           "by the real judge: the runs that the frozen "
+                           "definitions plan, with means and deviations {}. "
+                           "Everything else keeps its known value.",
+                           draws, power.basis),
+               kReportWidth, 2) +
+          "\n\n" + table.Text() + "\n";
   if (power.not_ready.empty()) {
     return text + "READY: every claim of this design can be shown.\n";
   }
@@ -114,8 +111,8 @@ std::string DescribePower(const DesignPower& power, int draws) {
   }
   return text +
          Wrap(
-             "This design cannot show what it is for: mend it, or plan it as "
-             "an exploration with --exploratory.",
+             "This design cannot show what it is meant to show; change it, or "
+             "plan it as an exploration with --exploratory.",
              kReportWidth, 2) +
          "\n";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// power.h - what a design can show, before any training: made-up records with
-// known truths, judged by the real judges.
+// power.h - what a design can show, estimated before any training: made-up
+// records with known truths, judged by the real judges.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_POWER_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_POWER_H_
 
@@ -19,7 +19,7 @@ namespace softmoe::experiments {
 // by name.
 struct PowerAt {
   double truth = 0;    // the difference that is tested, in the measure's unit
-  bool holds = false;  // whether the claim is true there
+  bool holds = false;  // whether it makes the claim true
   std::map<std::string, int> verdicts;
 };
 
@@ -29,30 +29,30 @@ struct MeasurePower {
   std::vector<PowerAt> at;
   // The judge's reason, if no truth lets the measure reach its target.
   std::string obstacle;
-  bool asked = true;  // whether the design is for it
+  bool asked = true;  // whether the design is meant to show it
 };
 
 struct DesignPower {
   std::vector<MeasurePower> measures;
-  std::string basis;  // the means and deviations it rests on
-  // "C3: C3.early cannot be SHOWN at any of these effects: ...", for the claims
-  // that the design is for and that, wherever they are true, reach their target
-  // in fewer than half of the records of each truth; empty: ready.
+  std::string basis;  // the means and deviations assumed
+  // "C3: C3.early cannot be SHOWN at any of these effects: ...", for claims
+  // that the design is meant to show but that, at every truth where they hold,
+  // reach their target in fewer than half of the records. Empty: ready.
   std::vector<std::string> not_ready;
 };
 
 // The power of the mini grid for the claims in miniature, or of the experiment
 // `regime`; no measures for any other grid. The runs are those of the frozen
-// plan. Means and deviations come from `known`, the records of earlier runs, or
-// from stated defaults where these lack them. Draws `draws` records for each
-// truth from a fixed seed: the same call gives the same numbers.
+// plan. Means and deviations come from `known`, the records of earlier runs,
+// or, where these lack them, from stated defaults. Draws `draws` records for
+// each truth from a fixed seed: the same call gives the same numbers.
 DesignPower PowerOf(const Grid& grid, const std::vector<RunRecord>& known,
                     int draws);
 
 // The plan's section on power; "" without measures.
 std::string DescribePower(const DesignPower& power, int draws);
 
-// The record of --from, or those that ship with the program.
+// The record at `from`, or those that ship with the program if it is empty.
 std::vector<RunRecord> KnownRecords(const std::filesystem::path& from);
 
 }  // namespace softmoe::experiments

@@ -26,7 +26,7 @@ using golden::MiniatureResults;
 using golden::MiniatureRun;
 using golden::Quantity;
 
-// Of the logarithm of a made-up benchmark's tokens per second.
+// Deviation of the logarithm of a made-up benchmark's tokens per second.
 constexpr double kSpeedDeviation = 0.02;
 
 class MiniPower {
@@ -39,7 +39,7 @@ class MiniPower {
       for (const std::string& row : planned.rows) {
         const RowKey key(planned.corpus, row);
         base_[key] = TruthOf(known.Of(key), ConfigOf(grid, key));
-        // Rows that no measure uses say nothing of those that are judged.
+        // Rows that no measure uses say nothing about those that are judged.
         if (claims_.Uses(row)) used.push_back(key);
       }
     }
@@ -51,7 +51,7 @@ class MiniPower {
         if (!base_.at(row).sparse) soft.push_back(row);
         if (!base_.at(row).allocation.empty()) learned.push_back(row);
       }
-      // The judge's own, of the runs that are planned.
+      // The judge's own deviation of the loss, from the planned runs.
       const auto resolution = std::ranges::find(
           verdicts.resolution, corpus, &golden::MiniatureResolution::corpus);
       const auto plain = [&](const std::vector<RowKey>& of, auto read) {
@@ -124,8 +124,8 @@ class MiniPower {
   using Truths = std::map<RowKey, RowTruth>;
 
   // Groups of measures whose truths can be set together: no two in a pass set
-  // the same number of a row. Active experts also claim loss and load, since
-  // they decide what these are compared with.
+  // the same number of a row. Active experts also claim loss and load, whose
+  // references they decide.
   std::vector<std::vector<Measure>> Passes() const {
     std::vector<std::vector<Measure>> passes;
     std::vector<std::set<std::string>> taken;
@@ -178,11 +178,11 @@ class MiniPower {
     return {};
   }
 
-  // An effect in nat/token has the same value for shares and logarithms of
-  // speed, and ten times that for active experts, logarithms of load variance
-  // and shares of movement, which are noisier in proportion. It lies on the
-  // claim's side of no difference; movement, which has no such zero, begins at
-  // its margin.
+  // An effect in nat/token as the truth of a measure: the same number for
+  // shares and logarithms of speed, ten times that for active experts,
+  // logarithms of load variance and shares of movement, which are noisier in
+  // proportion. It lies on the claim's side of no difference; movement, which
+  // has no such zero, begins at its margin.
   static double TruthAt(const MiniatureMeasure& measure, double effect) {
     const bool coarse = measure.quantity == Quantity::kInferAe ||
                         measure.quantity == Quantity::kLogLoadVariance ||
@@ -199,8 +199,8 @@ class MiniPower {
     return truths.at({corpus, claims_.sparse.at(k - 1)}).loss;
   }
 
-  // The truth that the row's number is compared with; the row's own number if
-  // there is none, which the judge reports, too.
+  // The truth that the row's number is compared with or, if there is none (the
+  // judge reports that, too), the row's own number.
   double Reference(const MiniatureMeasure& measure, const Truths& truths,
                    const RowKey& key, size_t place) const {
     const double experts = truths.at(key).infer_ae;
@@ -290,7 +290,7 @@ class MiniPower {
       const double part =
           (more.infer_ae - 0.5) / (more.infer_ae - fewer.infer_ae);
       const double cost = more.loss + part * (fewer.loss - more.loss);
-      // The loss at the trained tau stays.
+      // The loss at the trained tau must stay.
       const double shift = (truth - cost) / (more.factor > 1 ? 1 : part);
       for (golden::TauPoint& point : row->at_tau) {
         if (point.factor > 1) point.loss += shift;
@@ -357,7 +357,7 @@ class MiniPower {
         std::exp(truth.log_load_variance + deviation.load * normals->Next());
     run.allocation = truth.allocation;
     if (!run.allocation.empty()) {
-      // Grows with the steps, as movement does.
+      // The noise grows with the steps, as movement does.
       const auto steps = static_cast<double>(run.allocation.back().step);
       for (size_t l = 0; l < run.allocation.back().allocation.size(); ++l) {
         const double noise = deviation.allocation * normals->Next();
@@ -377,7 +377,7 @@ class MiniPower {
     return run;
   }
 
-  // A made-up benchmark, as the measure needs it: no training is required.
+  // The made-up benchmark that a measure needs; it requires no training.
   void DrawThroughput(const MiniatureMeasure& measure, double truth,
                       Normals* normals, MiniatureResults* results) const {
     for (size_t i = 0; i < measure.active_experts.size(); ++i) {

@@ -69,7 +69,7 @@ class RegimePower {
   }
 
  private:
-  // A row without an aim has the aim of the primary row with its k.
+  // A row without an aim takes that of the primary row with the same k, else k.
   double AimOf(const RegimeRow& row, const Grid& grid) const {
     if (row.infer_ae_aim > 0) return row.infer_ae_aim;
     const auto k_of = [&](const RegimeRow& of) {
@@ -96,8 +96,8 @@ class RegimePower {
     double loss = truth.loss;
     if (!truth.sparse) {
       run.infer_ae += experts_ * normals->Next();
-      // With `of_learned`, a learned row lies on the curve at its fixed row's
-      // experts, every other row at its own.
+      // With `of_learned`, a learned row lies on the curve at the active
+      // experts of its fixed row, and every other row at its own.
       const double at = of_learned && row.role == "learned"
                             ? base_.at(row.fixed).infer_ae
                             : run.infer_ae;
@@ -128,9 +128,9 @@ class RegimePower {
     return runs;
   }
 
-  // The effect is that of all soft rows against the sparse curve or, with
-  // `of_learned`, that of learned rows against fixed ones. At Train-AE, where
-  // the curve is lower, the true difference is not `effect`, and is not shown.
+  // `effect` is the difference between all soft rows and the sparse curve or,
+  // with `of_learned`, between learned and fixed rows. At Train-AE the curve is
+  // lower, so the true difference is not `effect`; it is not shown.
   void Simulate(double effect, bool of_learned,
                 std::vector<MeasurePower>* measures) const {
     for (int draw = 0; draw < draws_; ++draw) {

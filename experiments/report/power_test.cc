@@ -39,8 +39,8 @@ std::vector<std::string> ClaimsNotReady(const DesignPower& power) {
   return claims;
 }
 
-// What was known when the regime was planned: regime.h5 grows with its own
-// runs, and its deviation moves with them.
+// The records known when the regime was planned. regime.h5 is left out: it
+// grows with its own runs, and its deviation moves with them.
 std::vector<RunRecord> KnownAtTheFreeze() {
   return KnownRecords(RunfilePath("golden/runs/mini.h5"));
 }
@@ -72,7 +72,7 @@ TEST_F(MiniPowerTest, NamesTheClaimsThatItCanHardlyShow) {
   EXPECT_TRUE(Says(text, "NOT READY C3: C3.early cannot be SHOWN", "mini.h5"));
 }
 
-// Without a difference "lower" is false and "not higher by 0.01" is true.
+// Without a difference, "lower" is false and "not higher by 0.01" is true.
 TEST_F(MiniPowerTest, KnowsWhereAClaimIsTrue) {
   for (const MeasurePower& measure : Power().measures) {
     const bool wide = measure.claim == "C1b" || measure.claim == "C4" ||
@@ -147,7 +147,7 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
             DescribePower(PowerOf(grid, known, 5), 5));
 }
 
-// With ten times the deviation chance alone finds an effect now and then, as it
+// With ten times the deviation, only chance finds an effect now and then, as it
 // does where there is none.
 TEST(Power, ChanceDoesNotMakeARegimeReady) {
   std::vector<RunRecord> known = KnownAtTheFreeze();
@@ -170,8 +170,8 @@ TEST(Power, ChanceDoesNotMakeARegimeReady) {
                    " of 100 records of each of these effects"));
 }
 
-// The deviation of all judged runs, without the pilots, from a fit of row and
-// seed, which another program computed.
+// Another program computed the deviation of all judged runs, without the
+// pilots, from a fit of row and seed.
 TEST(Power, PairsTheRowsOfARegimeThatHaveOtherSeeds) {
   const DesignPower power =
       PowerOf(SelectGrid("regime", "mini", {}),
@@ -204,8 +204,8 @@ TEST(Power, ARegimeThatCannotBeJudgedIsNotReady) {
   EXPECT_TRUE(Says(power.not_ready[0], "primary cannot be SUPERIOR"));
 }
 
-// Only those of rows that a measure uses: with the rows of the published tau,
-// too, the deviation of active experts on GCIDE would be 0.119.
+// Only rows that a measure uses count. With the rows of the published tau, the
+// deviation of active experts on GCIDE would be 0.119.
 TEST_F(MiniPowerTest, DrawsWithTheDeviationsOfTheRowsThatAreUsed) {
   EXPECT_TRUE(
       Says(Power().basis,
@@ -215,9 +215,9 @@ TEST_F(MiniPowerTest, DrawsWithTheDeviationsOfTheRowsThatAreUsed) {
            "log load variance 0.111, k_l 0.0153"));
 }
 
-// Of the mini grid's rows the record of the regime knows only sparse ones. With
-// unknown soft rows at a whole number of experts, half of the made-up records
-// would be read in the next group.
+// The record of the regime knows only the sparse rows of the mini grid. If
+// unknown soft rows were at a whole number of experts, half of the made-up
+// records would be read in the next group.
 TEST(Power, UnknownSoftRowsAreNotAtTheEndOfAGroup) {
   const DesignPower power =
       PowerOf(SelectGrid("mini", "", {}),

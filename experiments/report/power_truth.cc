@@ -26,8 +26,8 @@ constexpr double kDefaultLoadVariance = 0.05;
 
 // The active experts of a row without known runs. At a whole number, where
 // budget groups and the sparse curve end, noise alone would decide what a soft
-// row is compared with; so it lies in the middle of a group: of the one with
-// numbers just above its k or, if its cap is lower, of the one that ends there.
+// row is compared with. It therefore lies in the middle of a group: the one
+// just above its k or, if its cap is lower, the one that ends at the cap.
 double DefaultActiveExperts(const Config& config) {
   const double k = config.router.mean_active_experts;
   if (!TraitsOf(config).lapsum) return k;
@@ -35,12 +35,11 @@ double DefaultActiveExperts(const Config& config) {
   return std::min(std::floor(k), cap - 1) + 0.5;
 }
 
-// This many points of an allocation over the steps suffice, since the judge
-// interpolates linearly.
+// Points of an allocation over the steps; the judge interpolates linearly.
 constexpr int64_t kPoints = 20;
 
-// Equal k_l moved a little towards the pattern that is looked for, so that
-// there is movement.
+// Equal k_l that move a little towards the claimed pattern, so that there is
+// movement.
 std::vector<golden::AllocationPoint> DefaultAllocation(const Config& config) {
   const int64_t steps = config.training.steps;
   const auto layers = static_cast<double>(config.model.num_layers);
@@ -129,7 +128,7 @@ const std::vector<MiniatureRun>& KnownRuns::Of(const RowKey& row) const {
 
 std::optional<double> KnownRuns::DeviationOf(std::vector<SeedValue> values,
                                              bool paired) {
-  // Subtracts the mean of each of its values; returns how many there are.
+  // Subtracts from each value its group's mean; returns the number of groups.
   const auto center = [&](auto SeedValue::*group) {
     std::map<int64_t, std::vector<SeedValue*>> groups;
     for (SeedValue& each : values) {
@@ -145,7 +144,7 @@ std::optional<double> KnownRuns::DeviationOf(std::vector<SeedValue> values,
   };
   size_t fitted = center(&SeedValue::row);
   if (paired) {
-    // Taking turns ends at the least squares of both, whichever runs there are.
+    // Alternating converges to the least squares of both, whichever runs exist.
     constexpr int kTurns = 100;
     size_t seeds = 0;
     for (int turn = 0; turn < kTurns; ++turn) {

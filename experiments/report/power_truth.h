@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// power_truth.h - the true numbers that made-up records are drawn from, as
-// earlier runs say or by default, and the designs that draw them (power.h).
+// power_truth.h - the true numbers from which made-up records are drawn, taken
+// from earlier runs or from defaults, and the designs that draw them (power.h).
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_POWER_TRUTH_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_POWER_TRUTH_H_
 
@@ -25,14 +25,14 @@ namespace softmoe::experiments {
 
 inline constexpr uint64_t kPowerSeed = 20261124;
 
-// True effects in nat/token: 0.05 is more than separates Sparse-2 from
-// Sparse-4.
+// True effects in nat/token; 0.05 is more than the difference between Sparse-2
+// and Sparse-4.
 inline constexpr double kEffects[] = {0, 0.01, 0.02, 0.05};
 
 using RowKey = std::pair<std::string, std::string>;  // corpus, row
 
-// The configuration of the row's runs; with --seeds some rows of the frozen
-// plan have none, and get that of the grid's first run.
+// The configuration of the row's runs. With --seeds some rows of the frozen
+// plan have no runs; they get the configuration of the grid's first run.
 const Config& ConfigOf(const Grid& grid, const RowKey& row);
 
 // The runs of the records by row, each run once.
@@ -40,18 +40,18 @@ class KnownRuns {
  public:
   explicit KnownRuns(const std::vector<RunRecord>& records);
 
-  // Leaves out the runs that `keep` is false of.
+  // Drops the runs for which `keep` returns false.
   void Keep(const std::function<bool(const golden::MiniatureRun&)>& keep);
 
   // The records' names.
   const std::string& source() const { return source_; }
 
-  // Empty if the row has none.
+  // The known runs of a row; may be empty.
   const std::vector<golden::MiniatureRun>& Of(const RowKey& row) const;
 
-  // The standard deviation over seeds within the rows, pooled; `paired` removes
-  // the effect of the seed, common to the rows, too. nullopt if the runs are
-  // too few for that.
+  // The standard deviation over seeds within the rows, pooled. `paired` also
+  // removes the effect of the seed, which the rows share. nullopt if there are
+  // too few runs.
   template <typename Read>
   std::optional<double> Deviation(const std::vector<RowKey>& rows, bool paired,
                                   const Read& read) const {
@@ -85,8 +85,8 @@ struct RowTruth {
   std::string load_balance;
   // Learned rows only: ascending by step, as MiniatureRun::allocation.
   std::vector<golden::AllocationPoint> allocation;
-  // At other tau: share of the active experts, and loss minus the trained
-  // tau's.
+  // At other tau: the share of the active experts that is left, and the loss
+  // minus that at the trained tau.
   std::vector<golden::TauPoint> at_tau;
 };
 
@@ -98,23 +98,23 @@ struct Deviations {
   double allocation = 0;  // of one layer's k_l
 };
 
-// Used where no record has runs: those of the mini grid's.
+// Used where no record has runs; they are those of the mini grid's runs.
 inline constexpr Deviations kDefaultDeviations = {
     .loss = 0.011, .experts = 0.03, .load = 0.1, .allocation = 0.02};
 
 // Common to all rows, so pairing removes it.
 inline constexpr double kSeedDeviation = 0.05;
 
-// `known`, or else `fallback`; adds to `texts` which of the two it is.
+// `known`, or else `fallback`; adds to `texts` the value and which one it is.
 double DeviationOr(double fallback, const std::optional<double>& known,
                    const std::string& what, std::vector<std::string>* texts);
 
-// The loss of a row without known runs, by its active experts: close to the
-// mini grid's sparse rows.
+// The loss of a row without known runs, given its active experts; close to that
+// of the mini grid's sparse rows.
 double DefaultLoss(double experts);
 
-// The truth of a row, from its known runs, if there are any; else the active
-// experts of a soft row lie within a budget group, not at its end.
+// The truth of a row, from its known runs if there are any. If there are none,
+// the active experts of a soft row lie within a budget group, not at its end.
 RowTruth TruthOf(const std::vector<golden::MiniatureRun>& known,
                  const Config& config);
 
@@ -123,7 +123,7 @@ DesignPower PowerOfMiniature(const Grid& grid, const KnownRuns& known,
                              int draws);
 
 // The power of the regime experiment: soft rows lie one effect below the smooth
-// sparse curve. Pilots, which are not judged, are not among the runs it knows.
+// sparse curve. Pilots, which are never judged, are dropped.
 DesignPower PowerOfRegime(const Grid& grid, KnownRuns known, int draws);
 
 }  // namespace softmoe::experiments

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // regime_results.h - converts runs of the regime experiment for its judge
-// (golden/FORMAT.md, "The regime experiment"), its verdicts, and the difference
-// between soft and sparse routing over the steps.
+// (golden/FORMAT.md, "The regime experiment"), and gives its verdicts and the
+// difference between soft and sparse routing over the steps.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
 
@@ -30,8 +30,8 @@ std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome);
 // equal bytes.
 std::string RegimeText(const RegimeResults& judged);
 
-// One step's training loss minus the sparse rows' at the same step and seed,
-// read at that step's active experts: the mean over the seeds with its
+// The training loss of one step minus that of the sparse rows at the same step
+// and seed, read at the step's active experts: the mean over the seeds with its
 // interval, in nat/token, by both readings of the sparse curve.
 struct DifferencePoint {
   int64_t step = 0;
@@ -46,10 +46,10 @@ struct DifferenceLine {
 };
 
 // The primary estimate, then each row that is not sparse, over the judged seeds
-// for which the rows and all sparse ones are finished, with the same steps.
-// Omitted: lines with fewer than two seeds, and steps at which a run has fewer
-// or more active experts than the sparse rows span. Steps are those of
-// ThinnedSteps, so that a recorded run gives the bits of its folder. Empty
+// for which its rows and all sparse rows are finished with the same steps.
+// Lines with fewer than two seeds are omitted, as are steps at which a run has
+// fewer or more active experts than the sparse rows span. Steps are those of
+// ThinnedSteps, so that a recorded run gives the same bits as its folder. Empty
 // unless IsRegime(grid).
 std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome);
 

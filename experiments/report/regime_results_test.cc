@@ -89,7 +89,7 @@ TEST(JudgeRegimeRuns, JudgesWhatTheRunsSay) {
   EXPECT_EQ(RegimeText(judged), RegimeText(*JudgeRegimeRuns(outcome)));
 }
 
-// Not by the eleven seeds that did not diverge.
+// It is not tested on the eleven seeds that did not diverge.
 TEST(JudgeRegimeRuns, ARowOfWhichARunDivergedIsNotTestable) {
   GridOutcome outcome = MadeUp(-0.02);
   for (RunOutcome& run : outcome.runs) {
@@ -134,7 +134,7 @@ TEST(JudgeRegimeRuns, IsOfTheExperimentAsItIs) {
   EXPECT_FALSE(JudgeRegimeRuns(ExampleOutcome()).has_value());
 }
 
-// Whatever pilots give, tables of the rows, curves and figures stay the same.
+// Whatever pilots yield, tables of rows, curves and figures stay the same.
 TEST(JudgedRows, AreWithoutPilots) {
   const GridOutcome outcome = MadeUp(-0.02);
   GridOutcome other = outcome;
@@ -169,7 +169,7 @@ TEST(JudgedRows, AreWithoutPilots) {
     EXPECT_EQ(row.runs.front()->run.seed, 1234) << row.row->id;
     EXPECT_NE(row.runs.back()->run.seed / 1000, 7) << row.row->id;
   }
-  // Whoever trains pilots alone sees them.
+  // A user who trains only pilots sees them.
   EXPECT_EQ(MakeGridTable(pilots).rows.size(), 4u);
   EXPECT_FALSE(Says(MakeGridTable(pilots).legend, "Pilots"));
   const std::string left_out = "Pilots, which are never judged, are left out. ";

@@ -26,7 +26,7 @@ using trainer::StepRecord;
 using trainer::Validation;
 namespace metrics = trainer::metrics;
 
-// RFC 4180: quoted if it contains a separator, a quote or a line end.
+// RFC 4180: a field is quoted if it has a separator, a quote or a line end.
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -15,7 +15,7 @@
 
 namespace softmoe::experiments {
 
-// The fields as a line of CSV with its end; those that need it are quoted.
+// The fields as a line of CSV with its end, quoted where necessary.
 std::string CsvLine(const std::vector<std::string>& fields);
 
 // One line for each run: run, corpus, row, label, variant, seed, state,
@@ -24,14 +24,14 @@ std::string CsvLine(const std::vector<std::string>& fields);
 // Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
-// One line for each step of each finished run that `every`, at least 1,
-// divides, and for its last one: run, step, and the metrics of a step
+// One line for each step that `every`, at least 1, divides, and for the last
+// step, of each finished run: run, step, and the metrics of a step
 // (trainer/results/metrics.h) except lists and clock times.
 std::string StepsCsv(const GridOutcome& outcome, int64_t every = 1);
 
 // One line for each finished run and each tau at which its plan had it
-// validated, that of training (factor 1) only where it is listed: run, factor,
-// tau, and the single numbers of a validation. Sparse runs have no such lines.
+// validated (that of training, factor 1, only where it is listed): run, factor,
+// tau, and the scalar metrics of a validation. Sparse runs have no such lines.
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
 // One line for each layer of each finished run whose routers were measured:
@@ -40,8 +40,8 @@ std::string InferenceTauCsv(const GridOutcome& outcome);
 std::string RouterHealthCsv(const GridOutcome& outcome);
 
 // One line for each measure (acc, acc_norm, ...) of each task, or part of one,
-// that a finished run was asked at each tau, the one of training first: run,
-// tau, task, items, measure, correct, accuracy, standard_error.
+// that a finished run was given, at each tau, that of training first: run, tau,
+// task, items, measure, correct, accuracy, standard_error.
 std::string TasksCsv(const GridOutcome& outcome);
 
 // One line for each case: claim, its verdict, measure, its verdict, corpus,

@@ -89,7 +89,7 @@ TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {
   EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
 }
 
-// As tables and figures do, and the results file.
+// Tables, figures and the results file do so, too.
 TEST(ReportCsv, CountsLayersFromOne) {
   GridOutcome outcome = ExampleOutcome();
   trainer::RouterHealth second;
@@ -122,7 +122,7 @@ TEST(ReportCsv, EveryNthStepAndTheLastAreKept) {
   EXPECT_EQ(steps_with(100), (Steps{"40"}));
   EXPECT_EQ(StepsCsv(outcome, 1), StepsCsv(outcome));
   EXPECT_EQ(steps_with(1).size(), 40u);
-  // What is left of a line is the line.
+  // A line that is kept is unchanged.
   const std::vector<std::string> all = Lines(StepsCsv(outcome));
   EXPECT_EQ(Lines(StepsCsv(outcome, 40)).back(), all.back());
 }

@@ -23,7 +23,7 @@ using trainer::Metric;
 using trainer::StepRecord;
 namespace metrics = trainer::metrics;
 
-// Per curve; more would only blur it. Those of a record are not blurred.
+// Points per curve; more would only blur it. Recorded steps are not averaged.
 constexpr size_t kMostPoints = 150;
 static_assert(kRecordedPoints <= kMostPoints);
 

@@ -16,30 +16,30 @@
 
 namespace softmoe::experiments {
 
-// The mean of several seeds' curves at each point and, from two on, a band of
-// one standard deviation (n - 1) to either side. Seeds with other x than the
-// first are left out. At least one.
+// The mean of several seeds' curves at each point and, for two or more seeds, a
+// band of one standard deviation (n - 1) to either side. Seeds whose x differ
+// from the first's are left out. `seeds` must not be empty.
 Series OverSeeds(const std::string& name, const std::vector<Series>& seeds);
 
-// One number of every step of the row's finished runs over their seeds, each
-// seed thinned before: by means or, if any of the runs is recorded, to the
-// steps that a record has. At least one run is finished.
+// One number of each step, over the seeds of the row's finished runs. Each seed
+// is thinned first: by means or, if any of the runs is recorded, to the steps
+// that a record has. Requires at least one finished run.
 Series OverSteps(const std::string& name, const RowSummary& row,
                  const std::function<double(const trainer::StepRecord&)>& read);
 
-// What the lines of `plots` are of the seeds, and where their deviation is, for
-// the end of a caption.
+// The end of a caption: how the lines of `plots` combine the seeds, and where
+// the standard deviation is shown.
 std::string SeedsCaption(const std::vector<Plot>& plots);
 
-// What its points are, for captions.
+// For captions: what the points of OverSteps are.
 inline constexpr char kPointsOfSteps[] =
     "Each point is the mean of several steps, or one step where a run of the "
     "row is recorded.";
 
 // The mean over the finished seeds of every row: for each corpus, training loss
 // and active experts, and the learned allocation over the layers at the end.
-// Figures without a line are left out. For the experiment `regime`, the first
-// one shows the difference between soft and sparse rows over the steps
+// Figures without any line are left out. For the experiment `regime`, the first
+// figure shows the difference between soft and sparse rows over the steps
 // (regime_results.h).
 std::vector<Figure> MakeCurves(const GridOutcome& outcome);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text outside of code, in which nothing is markup.
+// Escapes text outside of code, so that nothing in it is markup.
 std::string Escaped(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

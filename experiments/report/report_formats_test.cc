@@ -42,7 +42,7 @@ TEST(Markdown, HasEveryPartWithoutItsMarkup) {
                    "(plots/loss_0.svg)", "**Loss.** Of a\\_b.\n"));
 }
 
-// No link leads nowhere.
+// There are no dead links.
 TEST(Markdown, NamesThePointsOfWhatWasNotDrawn) {
   const std::string text = MarkdownOf(ExamplePage(), {{}, "no gnuplot"});
   EXPECT_TRUE(Says(text, "A grid\n\nNo plots: no gnuplot\n\n",
@@ -63,7 +63,7 @@ TEST(Json, HasTheTextsOfTheTablesAndTheNumbersOfTheFigures) {
   EXPECT_EQ(series["high"][1], 1);
 }
 
-// A problem of a run names paths, which may be any bytes.
+// The problem of a run may name paths, which may hold any bytes.
 TEST(Json, HasTheRestOfATextThatIsNotUtf8) {
   ReportPage page = ExamplePage();
   page.subtitle = "caf\xE9/result.h5: damaged";

@@ -14,8 +14,8 @@ namespace softmoe::experiments {
 
 // Inline style, no script, nothing loaded from elsewhere. Columns whose cells
 // are all numbers or empty are right-aligned; a cell that begins with a verdict
-// has its colour; a row without a first cell goes on with the one above.
-// Without drawings the figures have captions alone, and the page says why.
+// has its colour; a row whose first cell is empty continues the row above.
+// Without drawings the figures have only captions, and the page says why.
 std::string HtmlOf(const ReportPage& page, const Drawings& drawings);
 
 }  // namespace softmoe::experiments

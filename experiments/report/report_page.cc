@@ -33,7 +33,7 @@ ReportItem Folded(const std::string& summary, auto content) {
   return {std::move(content), summary};
 }
 
-// ---- What it is, and how to make it again.
+// ---- What the report is, and how to make it again.
 
 ReportPart WhatThisIs(const Grid& grid) {
   ReportPart part;
@@ -41,10 +41,9 @@ ReportPart WhatThisIs(const Grid& grid) {
     part.items.push_back({Paragraph{
         fmt::format(
             "This is not a reproduction of the paper. At {} scale the models, "
-            "the texts and the training are other and far smaller ones, so "
-            "no number here is comparable with the paper's. What is "
-            "checked is that the method does what its formulas say: the "
-            "invariants below.",
+            "the texts and the training are different and far smaller, so no "
+            "number here is comparable with the paper's. What is checked is "
+            "that the method does what its formulas say: the invariants below.",
             grid.scale),
         /*warning=*/true}});
   }
@@ -58,8 +57,8 @@ ReportPart WhatThisIs(const Grid& grid) {
   return part;
 }
 
-// Whether the finished runs of these rows and corpora, or of all of them, were
-// trained on GPUs without the grid saying so.
+// Whether the finished runs of these rows and corpora (empty: all) were trained
+// on GPUs although the grid does not say so.
 bool NeedsCuda(const GridOutcome& outcome, const Strings& rows,
                const Strings& corpora) {
   const auto has = [](const Strings& ids, const std::string& id) {
@@ -77,7 +76,7 @@ bool NeedsCuda(const GridOutcome& outcome, const Strings& rows,
   return needs;
 }
 
-// The command line for these rows and corpora of a grid, or for all of them.
+// The command line for these rows and corpora of a grid (empty: all).
 Verbatim Command(const GridOutcome& outcome, const std::string& verb,
                  const Strings& rows, const Strings& corpora) {
   const Grid& grid = outcome.grid;
@@ -107,11 +106,11 @@ ReportPart HowToMakeIt(const GridOutcome& outcome) {
   return {
       "To make this again",
       {{Paragraph{
-           "The first command trains, the second writes this report; both "
-           "with the --out and --from that were given for this one, the "
-           "first also with the --task-files, --tokens and --place of its "
-           "runs. Trained runs are read, not trained again. Figures have their "
-           "points in plots/, as CSV and, drawn, as SVG."}},
+           "The first command trains, the second writes this report. Give "
+           "both the --out and --from that were given for this one, and the "
+           "first also the --task-files, --tokens and --place of its runs. "
+           "Trained runs are read, not trained again. The points of the "
+           "figures are in plots/, as CSV and, drawn, as SVG."}},
        {Verbatim{Command(outcome, "run", {}, {}).text + "\n" +
                  Command(outcome, "report", {}, {}).text}}}};
 }
@@ -180,9 +179,9 @@ ReportPart PaperPart(const GridOutcome& outcome,
           "-- compare judges the results file the same way."}}}};
   for (const GridCorpus& corpus : outcome.grid.corpora) {
     if (corpus.stands_for.empty()) continue;
-    part.items.push_back({Paragraph{
-        fmt::format("What is here in the paper's rows of {} was trained on {}.",
-                    corpus.stands_for, corpus.title)}});
+    part.items.push_back({Paragraph{fmt::format(
+        "What is measured here for the paper's rows of {} was trained on {}.",
+        corpus.stands_for, corpus.title)}});
   }
   for (const JudgedResults& one : judged) {
     const golden::Verdicts& v = one.verdicts;
@@ -195,7 +194,7 @@ ReportPart PaperPart(const GridOutcome& outcome,
   for (const auto& [accuracies, own] : cells) {
     for (EvaluationTable& table :
          PaperTables(outcome.grid, own, paper, accuracies)) {
-      // One without accuracies is the same by every reading.
+      // A table without accuracies is the same in every reading.
       if (!shown.insert(table.title).second) continue;
       part.items.push_back({std::move(table)});
       part.items.push_back(

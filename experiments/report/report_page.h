@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report_page.h - what the report of a grid says, before it has a format: the
-// writers of report_html.h and report_formats.h all write this.
+// report_page.h - a grid's report before it has a format: what the writers of
+// report_html.h and report_formats.h all write.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_PAGE_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_PAGE_H_
 
@@ -37,7 +37,7 @@ struct Verbatim {
 
 struct ReportItem {
   std::variant<Paragraph, TextList, Verbatim, EvaluationTable, Figure> content;
-  // The line under which a page hides it until it is asked for; "": shown.
+  // The line under which a page folds the content away; "": always shown.
   std::string folded = {};
 };
 
@@ -70,7 +70,7 @@ ReportPage MakeReportPage(const GridOutcome& outcome,
 std::vector<const Figure*> FiguresOf(const ReportPage& page);
 
 // The tables of a page, in its order, each with a name for a file: its title in
-// small letters, digits and '_', with a number if it is not the first.
+// lower-case letters, digits and '_', with a number if that is taken.
 std::vector<std::pair<std::string, const EvaluationTable*>> TablesOf(
     const ReportPage& page);
 

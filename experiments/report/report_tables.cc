@@ -187,7 +187,7 @@ std::string DescribeGridTable(const GridOutcome& outcome) {
   return text + Wrap(table.legend, 100, 0) + "\n";
 }
 
-// ---- What was measured on final parameters.
+// ---- Measurements on final parameters.
 
 namespace {
 
@@ -352,8 +352,8 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   return table;
 }
 
-// The first answers to each set of items of a task that the runs of a row were
-// asked.
+// For each set of items of a task that runs of a row were given, the first
+// answers.
 std::vector<const trainer::TaskResult*> SetsOfItems(const RowSummary& row,
                                                     const std::string& task) {
   std::vector<const trainer::TaskResult*> sets;
@@ -368,7 +368,7 @@ std::vector<const trainer::TaskResult*> SetsOfItems(const RowSummary& row,
   return sets;
 }
 
-// Of those runs of a row that were asked the same items as `asked`.
+// The line of those runs of a row that were given the same items as `asked`.
 std::vector<std::string> TaskLine(const RowSummary& row,
                                   const trainer::TaskResult& asked) {
   using trainer::MeasuredAnswers;
@@ -401,15 +401,15 @@ EvaluationTable TaskTable(const std::vector<RowSummary>& rows) {
   table.title = "Zero-shot tasks";
   table.caption =
       "Final parameters, T = 1, noise off, tau of training; percent of the "
-      "items, means over the seeds that were asked the same. acc: by "
+      "items, means over the seeds that were asked the same items. acc: by "
       "log-likelihood; acc_norm, acc_bytes and acc_tokens: over the choice's "
-      "code points, bytes and tokens. sd: deviation of acc over seeds; se: its "
-      "mean standard error over items.";
+      "code points, bytes and tokens. sd: deviation of acc over seeds; se: "
+      "its mean standard error over items.";
   table.header = {"row", "task", "items"};
   table.header.insert(table.header.end(), trainer::kTaskMeasureNames.begin(),
                       trainer::kTaskMeasureNames.end());
   for (const char* last : {"sd", "se", "runs"}) table.header.push_back(last);
-  std::vector<std::string> tasks;  // in the order in which they were asked
+  std::vector<std::string> tasks;  // in the order of the runs
   for (const RowSummary& row : rows) AddTaskNames(row, &tasks);
   for (const RowSummary& row : rows) {
     for (const std::string& name : tasks) {
@@ -432,7 +432,7 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
   return tables;
 }
 
-// ---- What an experiment adds.
+// ---- Tables of an experiment.
 
 double HoursOf(const RunResult& result) { return result.seconds / 3600; }
 
@@ -462,10 +462,10 @@ EvaluationTable Times(const std::vector<RowSummary>& rows,
   EvaluationTable table;
   table.title = "Time";
   table.caption =
-      "By the clock of the machine, so only worth what else ran there: hours "
-      "of all sessions; ms of the steps alone, of a recorded run of the steps "
-      "it has, each weighed by those it stands for; tokens of a step in so "
-      "many ms. paper: GPU hours of its own run, milliseconds of its steps, "
+      "Wall-clock times, which depend on what else ran on the machine: hours "
+      "of all sessions; ms of the steps alone (of a recorded run, of the "
+      "steps it has, each weighted by those it stands for); tokens/s at that "
+      "ms/step. paper: GPU hours of its own run, milliseconds of its steps, "
       "tokens per second and GPU.";
   table.header = {"row",         "runs",     metrics::kTrainAe.title,
                   "hours",       "ms/step",  "tokens/s",

@@ -17,7 +17,7 @@
 
 namespace softmoe::experiments {
 
-// The columns of a terminal that a report's sentences take.
+// The width of a report's sentences on a terminal, in columns.
 constexpr size_t kReportWidth = 96;
 
 // A table of texts, for terminal and HTML.
@@ -52,9 +52,8 @@ struct EvaluationTable {
 // over the finished seeds that have the number.
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 
-// The tables depend on the paper's table that the experiment repeats
-// (Grid::table); there are none if all its numbers are in the results, or if
-// nothing is finished.
+// The tables for the paper's table that the experiment repeats (Grid::table);
+// none if all of its numbers are in the results, or if nothing is finished.
 //
 //   compute, throughput   hours, milliseconds a step and tokens a second, with
 //                         the paper's own beside them on its own corpora
@@ -65,9 +64,9 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 std::vector<EvaluationTable> ExperimentTables(const GridOutcome& outcome,
                                               const golden::Document& paper);
 
-// By the clock of the machine: all sessions of a run; one of its steps, without
-// validation, calibration and checkpoints, of a recorded run of the steps that
-// it has (MeanOverSteps); training tokens, of all ranks.
+// By the clock of the machine: hours of all sessions; milliseconds of a step
+// without validation, calibration and checkpoints, over the steps that a
+// recorded run has (MeanOverSteps); training tokens of all ranks.
 double HoursOf(const trainer::RunResult& result);
 double MillisecondsAStep(const trainer::RunResult& result);
 double TokensASecond(const trainer::RunResult& result);

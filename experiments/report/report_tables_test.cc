@@ -247,7 +247,7 @@ TEST(EvaluationTables, ShowOtherItemsOfATaskInALineOfTheirOwn) {
                            "37.50", "37.50", "17.68", "12.50", "2/3"},
                           {"foldoc/soft-2", "piqa", "5", "75.00", "75.00",
                            "75.00", "75.00", "", "25.00", "1/3"}}));
-  // As many items of another file are other items.
+  // The same number of items from another file is a different set.
   EvaluationsOf(RunOf(outcome, "soft-2")).tasks[0].sha256 = "of others";
   EXPECT_EQ(EvaluationTables(outcome).back().rows.size(), 3u);
 }
@@ -325,7 +325,7 @@ TEST(ExperimentTables, TimesAreThoseOfTheClockBesideThePapers) {
     const double tokens =
         static_cast<double>(training.global_batch_sequences *
                             outcome.runs[0].run.config.model.sequence_length);
-    // The mean of 250 and 500 ms, and a step's tokens in so many.
+    // The mean of 250 and 500 ms, in which a step's tokens are trained.
     const std::string rate = fmt::format("{:.0f}", tokens / 0.375);
     Texts expected = {"foldoc/sparse-2",
                       "2/2",
@@ -348,7 +348,7 @@ TEST(ExperimentTables, TimesAreThoseOfTheClockBesideThePapers) {
   }
 }
 
-// The first steps are slow, and a record has all of them, but few others.
+// The first steps are slow. A record has all of them, but few of the others.
 TEST(ExperimentTables, ARecordedStepWeighsThoseItStandsFor) {
   trainer::RunResult result = *ExampleOutcome().runs[0].result;
   result.steps.resize(4);

@@ -26,8 +26,8 @@ using trainer::TaskMeasure;
 using trainer::Validation;
 namespace metrics = trainer::metrics;
 
-// The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
-// and rounded expert size of its own model.
+// The paper's count of active parameters in millions (SPEC.md 3.1, N1): the
+// base and the rounded size of an expert in its own model.
 constexpr double kPaperBase = 58.54464;
 constexpr double kPaperPerExpert = 49.2;
 
@@ -49,7 +49,7 @@ ResultsColumn Golden(const std::string& id, const Metric& metric) {
   return {id, ColumnOf(metric).read};
 }
 
-// A number of active experts, or one that is computed from it alone.
+// A number of active experts, or a number computed from it alone.
 ResultsColumn ByK(ResultsColumn column) {
   column.by_k = true;
   return column;
@@ -107,9 +107,9 @@ double SmallestAllocation(const RunResult& r) {
 // How much of the way to the final k_l is done after 25k steps: 1 - (sum_l
 // |k_l(25k) - k_l(end)|) / (sum_l |k_l(0) - k_l(end)|), as in EarlyMovement of
 // golden/verdict/miniature_quantity.cc; below 0 if k_l has moved away from it.
-// Every layer begins with the same k, and a step has the k_l that the updates
-// before it left. Linear between steps, of which a record lacks that one. Not
-// finite for a run that ends by then or moves nothing.
+// Every layer begins with the same k, and a step has the k_l left by the
+// updates before it. Interpolates linearly between steps, since a record lacks
+// step 25001. Not finite for a run that ends by then or moves nothing.
 double MovedEarly(const RunResult& r) {
   const auto to_end = [&](const std::vector<double>& allocation) {
     double sum = 0;
@@ -136,11 +136,11 @@ double MovedEarly(const RunResult& r) {
   return 1 - to_end(early) / to_end(first);
 }
 
-// Appends the accuracies with the tau of training, or with `factor` times that.
+// Appends the accuracies at the tau of training, or at `factor` times that.
 void AddAccuracies(std::optional<double> factor, TaskMeasure by,
                    std::vector<ResultsColumn>* measures) {
   for (const AccuracyColumn& column : AccuracyColumns()) {
-    // nullptr also if some of the items were not asked.
+    // Also nullptr if some of the items are missing.
     const auto answers = [factor, &column](const RunResult& r) {
       const trainer::TaskResult* task = FindTask(r, column.answers, factor);
       return task != nullptr && task->right.size() == column.items ? task
@@ -239,8 +239,8 @@ std::vector<ResultsColumn> InferenceTauColumns(double factor, TaskMeasure by) {
   std::vector<ResultsColumn> measures = {
       {"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
        true,
-       // A calibrated one is measured, and no setting that later runs must
-       // have; it stands in the row's field eval.tau.
+       // A calibrated tau is measured, not a setting that later runs must have;
+       // it is in the row's field eval.tau.
        [](const Config& config) { return config.router.tau.has_value(); }},
       {"ae", over(&Validation::active_experts)}};
   AddAccuracies(factor, by, &measures);

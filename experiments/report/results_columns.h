@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// results_columns.h - the columns of the tables that a grid repeats of the
-// paper, and what each measures in a run.
+// results_columns.h - the columns of the paper's tables that a grid repeats,
+// and what each measures in a run.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_COLUMNS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_COLUMNS_H_
 
@@ -19,8 +19,8 @@
 
 namespace softmoe::experiments {
 
-// A column of the paper's accuracies: what we take it for, since the paper does
-// not say which of lm-evaluation-harness's numbers it has.
+// What we take a column of the paper's accuracies for, since the paper does not
+// say which of lm-evaluation-harness's numbers it holds.
 struct AccuracyColumn {
   const char* id;
   const char* split;    // the task of [evaluations] that measures it
@@ -39,8 +39,8 @@ struct ResultsColumn {
   // Rows to which the column does not apply have empty cells.
   std::function<bool(const Config&)> applies = {};  // nullptr: all rows
   std::optional<golden::Column> own = {};  // a column that the golden lacks
-  // An accuracy, which is measured where a grid asks for its task, and what was
-  // answered; nullptr if this run lacks it.
+  // For an accuracy, which is measured where a grid asks for its task.
+  // `answers` returns nullptr if this run lacks them.
   const AccuracyColumn* accuracy = nullptr;
   trainer::TaskMeasure by = trainer::TaskMeasure::kAcc;
   std::function<const trainer::TaskResult*(const trainer::RunResult&)> answers =

@@ -44,7 +44,7 @@ namespace metrics = trainer::metrics;
 // ---- Fields: what a document states beside its numbers: configuration,
 // corpus, versions, and where the runs were trained.
 
-// "a, b": each value once, in the order of its first place.
+// "a, b": each value once, in the order of first occurrence.
 std::string JoinDistinct(const std::vector<std::string>& values) {
   std::string text;
   std::set<std::string> seen;
@@ -66,7 +66,7 @@ std::string TextOverSeeds(
   return JoinDistinct(values);
 }
 
-// `setting`, with the multiples of tau that came of it.
+// "SETTING: TAU, ...", with `factor` times the tau of each finished run.
 std::string WithTau(const RowSummary& row, const std::string& setting,
                     double factor) {
   const std::string used = TextOverSeeds(row, [factor](const RunResult& r) {
@@ -82,7 +82,7 @@ std::string TauText(const RowSummary& row) {
 }
 
 // "calibrated x 0.5: 0.587": the setting of a row with calibrated tau that is
-// validated with `factor` times that, and what it came to.
+// validated at `factor` times that, and the resulting tau.
 std::string CalibratedTauText(const RowSummary& row, double factor) {
   return WithTau(row, fmt::format("calibrated x {}", factor), factor);
 }
@@ -100,8 +100,8 @@ std::string GpusText(const RunResult& result) {
   return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
 }
 
-// The corpus that a row was trained on. For a published one, what its documents
-// are, wherever they lay: the name if they are all, else what is missing.
+// The corpus that a row was trained on: for a published one, wherever its files
+// lay, the name if it has all its documents, else what is missing.
 std::string CorpusField(const RowSummary& row,
                         const std::vector<trainer::PreparedCorpus>& corpora) {
   const std::string& name = row.config().data.corpus;
@@ -116,8 +116,8 @@ std::string CorpusField(const RowSummary& row,
   return TomlText(text_of.empty() ? name : text_of);
 }
 
-// The fields of a row: its configuration, and what its finished runs say.
-// corpora: those of the grid.
+// The fields of a row: its configuration, and facts about its finished runs.
+// `corpora` are the grid's.
 std::vector<Field> FieldsOf(
     const RowSummary& row,
     const std::vector<trainer::PreparedCorpus>& corpora) {
@@ -138,7 +138,7 @@ std::vector<Field> FieldsOf(
                           const auto& value, const AllowedRange&) {
     const std::string name = section + "." + key;
     if (name == "training.seed" || name == "training.precision") return;
-    // At its default it changes nothing, and older results do not have it.
+    // Its default changes nothing, and older results lack the key.
     if (name == "data.normalise" && config.data.normalise == Normalise::kNone) {
       return;
     }
@@ -189,8 +189,8 @@ std::vector<Field> FieldsOf(
       config.training.precision == Precision::kFp32 ? "float32"
                                                     : "bfloat16 and float32",
       FieldClass::kReport);
-  // What really ran: a row whose seeds ran in several places names them all,
-  // and of one that has not run nothing is known.
+  // Where the runs really ran: a row whose seeds ran in several places names
+  // them all; for a row that has not run nothing is known.
   add_over("framework", FrameworkText, FieldClass::kReport);
   add_over("gpus", GpusText, FieldClass::kReport);
   const std::string hardware =
@@ -223,8 +223,8 @@ void HoistCommonFields(Document* document) {
 
 // ---- Cells and columns.
 
-// The model of the paper, whose Active-Param column is 58.54464 + 49.2 AE
-// (ruling 17); for other sizes that formula is meaningless.
+// Whether a model has the paper's sizes, for which the Active-Param column is
+// 58.54464 + 49.2 AE (ruling 17); for other sizes the formula is meaningless.
 bool HasPaperSizes(const ModelConfig& model) {
   const ModelConfig paper;  // compares with the defaults, the paper's sizes
   return model.num_layers == paper.num_layers &&
@@ -255,8 +255,8 @@ Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
   if (!measure.read) return EmptyCell("NOT_MEASURED");
   const Sample sample = row.Over(measure.read);
-  // Even if only some seeds failed: the mean of the survivors is not the row's
-  // result. A setting is, where all of them have it.
+  // The mean of the survivors is not the result of a row of which some seeds
+  // failed. A setting that all survivors share is still known.
   const bool is_known =
       measure.setting && sample.runs > 0 && sample.deviation.value_or(0) == 0;
   if (row.AnyFailed() && !is_known) return EmptyCell("DIVERGED");
@@ -276,7 +276,7 @@ Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
     cell.flags.push_back("DERIVED");
   }
   if (measure.accuracy != nullptr) {
-    // A mean over runs is no count.
+    // A mean over several runs has no count.
     cell.proportion =
         golden::Proportion{static_cast<int64_t>(measure.accuracy->items), {}};
     std::vector<const trainer::TaskResult*> answers;
@@ -292,7 +292,7 @@ Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
   return cell;
 }
 
-// Parameters that one more active expert in each layer takes, in millions.
+// Parameters that one more active expert in each layer adds, in millions.
 double PerActiveExpert(const ModelConfig& model) {
   return (ActiveParameters(model, 1) - ActiveParameters(model, 0)) / 1e6;
 }
@@ -304,15 +304,15 @@ const Column& GoldenColumn(const Table& golden_table, const std::string& id) {
 }
 
 // The golden's definition of a column, unless ours says more exactly what was
-// measured. per_expert: PerActiveExpert of the smallest model, unless all have
-// the paper's sizes.
+// measured. `per_expert`: PerActiveExpert of the smallest model; nullopt if all
+// have the paper's sizes.
 Column MakeColumn(const Table& golden_table, const ResultsColumn& measure,
                   std::optional<double> per_expert) {
   if (measure.own) return *measure.own;
   Column column = GoldenColumn(golden_table, measure.column);
   // A quantity that the golden knows exactly, such as the sum of an allocation,
-  // is measured here; as a golden for later runs it must not bound their
-  // roundings and seeds. Claims on it stay the golden's, and exact.
+  // is measured here. As a golden for later runs, it must not bind their
+  // rounding errors and seeds. Claims about it remain the golden's, and exact.
   if (column.lane == golden::Lane::kExact && !measure.setting) {
     column.lane = golden::Lane::kReportOnly;
   }
@@ -335,8 +335,8 @@ Column MakeColumn(const Table& golden_table, const ResultsColumn& measure,
   return column;
 }
 
-// Whether the golden has this row, and of this tau: its id has only one digit
-// of it, and other tau have the same.
+// Whether the golden has this row with exactly this tau; the row id gives tau
+// with only one digit, which other tau share.
 bool HasTau(const Table& golden_table, const std::string& row, double tau) {
   const golden::Row* found = golden_table.FindRow(row);
   if (found == nullptr) return false;
@@ -381,10 +381,10 @@ class Builder {
     for (const RowSummary& row : rows_) {
       const std::string paper_id = row.paper_id();
       const std::string own_id = row.corpus->id + "/" + row.row->id;
-      // The row stands for none of the paper's rows, or for one already taken.
+      // The row stands for none of the paper's rows, or for one that is taken.
       const bool none = paper_id.empty() || !taken.insert(paper_id).second;
       table_ids_.push_back(none ? own_id : paper_id);
-      // A row that repeats one of another table than Table 1.
+      // A row that repeats one of a table other than Table 1 has its own id.
       ids_.push_back(row.row->paper_dataset.empty() ? table_ids_.back()
                                                     : own_id);
     }
@@ -401,7 +401,7 @@ class Builder {
     return table;
   }
 
-  // Does the same for the table that an experiment repeats.
+  // Like Make, for the table that an experiment repeats.
   Table MakeRepeated(const std::string& id,
                      std::vector<ResultsColumn> measures) const {
     DropUnasked(&measures);
@@ -442,7 +442,7 @@ class Builder {
       for (const RowSummary& row : rows_) {
         if (!HasTrait(row.config(), &RouterTraits::cutoff)) continue;
         golden::Row& out = table.rows[r++];
-        // The first cell holds a tau that was set; empty if nothing was run.
+        // The first cell holds the tau that was set, or nothing if nothing ran.
         const std::string tau = row.config().router.tau
                                     ? out.cells.front().text
                                     : CalibratedTauText(row, factor);
@@ -483,8 +483,8 @@ class Builder {
   }
 
  private:
-  // Accuracies that no run's plan lists, and no result has, stay the golden's
-  // columns: not measured.
+  // Accuracies that no run's plan lists and no result has are not measured;
+  // their columns stay the golden's.
   void DropUnasked(std::vector<ResultsColumn>* measures) const {
     for (ResultsColumn& measure : *measures) {
       if (measure.accuracy == nullptr) continue;
@@ -534,10 +534,11 @@ class Builder {
   const Document& paper_;
   const std::vector<trainer::PreparedCorpus>& corpora_;
   std::vector<RowSummary> rows_;
-  // The ids of rows_, the paper's where there is one: in Table 1 and tables
-  // like it, and in the table that the experiment repeats.
+  // The ids of rows_, the paper's where there is one: `ids_` in Table 1 and
+  // similar tables, `table_ids_` in the table that the experiment repeats.
   std::vector<std::string> ids_, table_ids_;
-  // Of the smallest model; none if all have the paper's sizes.
+  // PerActiveExpert of the smallest model; nullopt if all have the paper's
+  // sizes.
   std::optional<double> per_expert_;
 };
 
@@ -557,7 +558,7 @@ std::vector<std::string> Variants(const Grid& grid) {
     }
   }
   if (!repeated) return {""};
-  // Published values first: the tables are about them.
+  // Published values come first, since the tables are about them.
   std::stable_partition(variants.begin(), variants.end(),
                         [](const std::string& v) { return v == "paper"; });
   return variants;

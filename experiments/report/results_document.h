@@ -17,17 +17,17 @@ namespace softmoe::experiments {
 
 // The readings of tau that the rows of a grid stand for (DESIGN.md, ruling 7):
 // {""} where every row has one, {"paper", "calibrated"} where rows come in
-// both. A golden has one row for each of the paper's, so each reading is a
+// both. A golden has one row for each of the paper's rows, so each reading is a
 // document of its own; rows without a variant (Sparse MoE) are in all of them.
 std::vector<std::string> Variants(const Grid& grid);
 
-// The readings of the paper's accuracies (DESIGN.md, ruling 18), each for whole
-// tables and so in documents of its own: acc; and acc_norm, if any run of the
-// grid was asked tasks.
+// The readings of the paper's accuracies (DESIGN.md, ruling 18), each of which
+// applies to whole tables and so has documents of its own: acc and, if any run
+// of the grid was given tasks, acc_norm.
 std::vector<trainer::TaskMeasure> AccuracyReadings(const GridOutcome& outcome);
 
 // "results.h5"; "results-calibrated.h5" for the second of two readings of tau;
-// "results-acc_norm.h5", "results-calibrated-acc_norm.h5".
+// for acc_norm, "results-acc_norm.h5" and "results-calibrated-acc_norm.h5".
 std::string ResultsName(const Grid& grid, const std::string& variant,
                         trainer::TaskMeasure by = trainer::TaskMeasure::kAcc);
 
@@ -36,29 +36,30 @@ std::string ResultsName(const Grid& grid, const std::string& variant,
 //   main_results   the paper's Table 1: settings, active experts, active
 //                  parameters (the paper's formula at its sizes, else exact and
 //                  with a margin for the sizes of the grid), held-out loss,
-//                  zero-shot accuracies (`by`, in percent, of whole splits; of
+//                  zero-shot accuracies (`by`, in percent, on whole splits; on
 //                  ARC-Easy the 567 items of N18), if the grid asks for those
-//                  tasks. Rows are GridRun::paper_id(), or CORPUS/ROW where a
-//                  row stands for none of the paper's. After them, for the
-//                  record: exact active parameters, the unigram's loss, zero
-//                  AE.
-//   load_variance  of the final model on validation tokens
-//   allocation     rows of learned allocation: share of the budget in the last
-//                  three layers, budget, smallest k_l, how much moved early
-//   layers         of the same rows: k_l of every layer at the end. The golden
+//                  tasks; then, for the record, exact active parameters, the
+//                  unigram's loss, and zero AE. Rows are named by
+//                  GridRun::paper_id(), or CORPUS/ROW where a row stands for
+//                  none of the paper's.
+//   load_variance  the final model's, on validation tokens
+//   allocation     for rows with learned allocation: share of the budget in the
+//                  last three layers, budget, smallest k_l, share moved early
+//   layers         for the same rows: k_l of every layer at the end. The golden
 //                  has no such table.
-//   tau_ablation, jitter, inference_tau_ablation   of the experiment that
-//                  repeats it: rows are GridRun::paper_id() here, and
-//                  CORPUS/ROW in the tables above. Inference at a multiple of
-//                  a tau that the paper does not have is /infer_tau_xFACTOR.
+//   tau_ablation, jitter, inference_tau_ablation   only for the experiment that
+//                  repeats the table: its rows are named by
+//                  GridRun::paper_id() here, and CORPUS/ROW in the tables
+//                  above. Inference at a tau that the paper does not have is
+//                  named /infer_tau_xFACTOR.
 //
 // A value is the mean over the finished seeds, with their number and standard
 // deviation; an accuracy has its items, and the share that flips between seeds.
-// Cells are empty with the flag DIVERGED in a row of which a seed failed (its
-// settings only if the others differ), NOT_RUN in one that has not run, and
+// Empty cells are flagged DIVERGED in a row with a failed seed (settings only
+// if the other seeds differ in them), NOT_RUN in a row that has not run, and
 // NOT_MEASURED where no run has the number. Fields are configuration keys;
-// those that all rows share belong to the document. It holds no clock value:
-// equal runs give equal documents.
+// those that all rows share belong to the document. The document holds no clock
+// times, so equal runs give equal documents.
 golden::Document ResultsDocument(
     const GridOutcome& outcome, const std::string& variant,
     const golden::Document& paper,

@@ -102,7 +102,8 @@ TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
   EXPECT_EQ(document.FindTable("layers")->rows.size(), 1u);
 }
 
-// 58.54464 + 49.2 at the paper's sizes, and 107.69728 counted (SPEC.md 3.1).
+// 58.54464 + 49.2 by the paper's formula, and 107.69728 if counted (SPEC.md
+// 3.1).
 TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
   const Document document = Results(
       ExampleOutcome({.both_variants = true, .paper_sizes = true}), "paper");
@@ -112,8 +113,8 @@ TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
             107.69728);
 }
 
-// Of 3 layers an active expert takes 3 x 3 x 8 x 12 = 864 parameters, of 2
-// layers 576, of the paper's 49.2 million.
+// An active expert adds 3 x 3 x 8 x 12 = 864 parameters with 3 layers, 576 with
+// 2 layers, and 49.2 million at the paper's sizes.
 TEST(ResultsDocument, TheMarginOfActiveParametersIsForTheSizesOfTheGrid) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   const auto column = [&] {
@@ -126,7 +127,7 @@ TEST(ResultsDocument, TheMarginOfActiveParametersIsForTheSizesOfTheGrid) {
   EXPECT_EQ(column().margin_basis,
             "0.000864 per active expert of this grid's smallest model x the "
             "margin 0.3 of Infer-AE");
-  // Of a later run with one more active expert, this cell fails.
+  // This cell fails for a later run with one more active expert.
   GridOutcome later = outcome;
   for (RunOutcome& run : later.runs) {
     if (run.run.row.id != "soft-2") continue;
@@ -174,9 +175,9 @@ TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
             std::vector<std::string>{"NOT_MEASURED"});
 }
 
-// In 25000 updates the first layer gains all, or half, of what the last one has
-// gained in the end; or none; or the last one has a quarter of that. All
-// numbers are exact, and those that C3 has for such a run.
+// In 25000 updates the first layer gains all, half or none of what the last one
+// gains by the end, or the last one gains a quarter of it. All numbers are
+// exact and equal those that C3 has for such a run.
 TEST(ResultsDocument, MovesAwayFromTheFinalAllocationAreNotEarlyOnes) {
   GridOutcome outcome = ExampleOutcome();
   auto& result = *RunOf(outcome, "soft-2").result;
@@ -218,9 +219,9 @@ TEST(ResultsDocument, ActiveExpertsOfTheLastThreeLayersAreAShare) {
 }
 
 // k_l moves along a straight line, by 2^-20 a step. The quotient is off by
-// 2^-54, and 25/164 by 2^-56. Of a recorded run 2 + x and 2 - x round by 2^-52
-// and 2^-53, what is added to the step before them by less than 2^-61, the sum
-// by 2^-55, and it is divided by 2 * 164000 / 2^20 = 0.31.
+// 2^-54, and 25/164 by 2^-56. In a recorded run 2 + x and 2 - x round by 2^-52
+// and 2^-53, the increments over the step before by less than 2^-61, and the
+// sum by 2^-55; it is divided by 2 * 164000 / 2^20 = 0.31.
 TEST(ResultsDocument, ARecordSaysWhatMovedEarly) {
   GridOutcome outcome = ExampleOutcome();
   auto& result = *RunOf(outcome, "soft-2").result;
@@ -273,7 +274,7 @@ TEST(ResultsDocument, NamesWhatReallyRan) {
   EXPECT_EQ(field("owt/sparse/k1", "hardware"), "absent");
   EXPECT_EQ(document.provenance.isa, "v3");
 
-  // A row on devices, one of which said how many, and one of both kinds.
+  // A row on devices, whose number one run lacks, and a row on both kinds.
   const auto move = [&](size_t run, int64_t devices) {
     trainer::RunResult& result = *outcome.runs[run].result;
     result.identity.isa = "sm_90";
@@ -341,7 +342,7 @@ TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
   EXPECT_EQ(waiting.flags, std::vector<std::string>{"NOT_RUN"});
 }
 
-// Such a number has no place in a document, whose other rows are right.
+// Such a number does not fit into a document, but its other rows are right.
 TEST(ResultsDocument, AnExplosionIsADivergenceThoughItIsFinite) {
   GridOutcome outcome = ExampleOutcome();
   double& loss = RunOf(outcome, "sparse-1").result->final_validation.loss;
@@ -365,7 +366,7 @@ TEST(ResultsDocument, TheMeanOfTheSurvivorsIsNoResult) {
   const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
   EXPECT_TRUE(cell.empty());
   EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
-  // What the configuration says does not diverge.
+  // A setting does not diverge.
   EXPECT_EQ(
       CellOf(Results(outcome), "owt/sparse/k1", "mean_active_experts").text,
       "1");
@@ -437,8 +438,8 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
   EXPECT_EQ(status("owt/sparse/k1", "piqa"), Status::kUnsupported);
 }
 
-// A part of OpenWebText trains, but is not the paper's corpus; the whole of it
-// is, wherever it lies.
+// A part of OpenWebText can be trained on, but only the whole, wherever it
+// lies, is the paper's corpus.
 TEST(ResultsDocument, APartOfACorpusIsAnother) {
   GridOutcome outcome =
       ExampleOutcome({.both_variants = true, .paper_sizes = true});
@@ -453,7 +454,7 @@ TEST(ResultsDocument, APartOfACorpusIsAnother) {
   EXPECT_EQ(part.fingerprint_differences.front().field.name, "data.corpus");
 }
 
-// Two of a grid's corpora may be of one text, of which one takes a part.
+// Two corpora of a grid may share one text, of which one takes only a part.
 TEST(ResultsDocument, CorporaOfOneTextAreToldApart) {
   GridOutcome outcome = ExampleOutcome();
   RunOutcome part = outcome.runs.front();
@@ -504,7 +505,7 @@ TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
   EXPECT_FALSE(recorded("mean_active_experts"));  // a setting, which must agree
 }
 
-// Rulings 6 and 8. An older document of ours says that they must match.
+// Rulings 6 and 8. One of our older documents says that they must match.
 TEST(ResultsDocument, MicroBatchesAndEvaluationsOnTheWayMayDiffer) {
   const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   GridOutcome later = outcome;
@@ -533,8 +534,8 @@ TEST(ResultsDocument, MicroBatchesAndEvaluationsOnTheWayMayDiffer) {
       golden::Judge(Results(later), document).fingerprint_differences.empty());
 }
 
-// Within the margin of 0.3 experts, but a sparse row has exactly k; how many a
-// soft one has is measured.
+// A difference within the margin of 0.3 experts still fails a sparse row, which
+// has exactly k; for a soft row the number is measured.
 TEST(ResultsDocument, AsAGoldenFixesTheActiveExpertsOfSparseRows) {
   const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   GridOutcome later = outcome;
@@ -665,8 +666,8 @@ TEST(ResultsDocument, HasInferenceAtOtherTau) {
   EXPECT_EQ(document.FindTable(id)->rows.size(), 4u);
 }
 
-// As golden, such a row must not refuse runs with other seeds, which calibrate
-// to another tau; but another factor is another setting.
+// As a golden, such a row must accept runs with other seeds, which calibrate to
+// another tau, but another factor is another setting.
 TEST(ResultsDocument, OtherCalibratedTauOfInferenceAreComparable) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   outcome.grid.table = "inference_tau_ablation";
@@ -743,7 +744,7 @@ trainer::TaskResult Answered(const std::string& name, size_t items,
           .right = std::vector<uint8_t>(items)};
 }
 
-// In percent, of whole splits; of ARC-Easy the part that is the paper's.
+// In percent, on whole splits; on ARC-Easy only the paper's part.
 TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
   GridOutcome outcome = ExampleOutcome({.paper_sizes = true});
   EXPECT_EQ(CellOf(Results(outcome), "owt/sparse/k1", "piqa").flags,
@@ -781,7 +782,7 @@ TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
             std::vector<std::string>{"NOT_MEASURED"});
   EXPECT_EQ(FieldOf(document, row, "eval.piqa.sha256"), "of piqa");
   EXPECT_EQ(FieldOf(document, "owt/sparse/k2", "eval.piqa.sha256"), "absent");
-  // The verdict is the numbers', and says which reading of them it is about.
+  // The verdict is on the numbers, and names the reading of them.
   const golden::Verdicts verdicts = golden::Judge(document, Paper());
   EXPECT_TRUE(std::ranges::any_of(verdicts.cells, [&](const auto& cell) {
     return cell.table == "main_results" && cell.row == row &&
@@ -828,7 +829,7 @@ TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
 }
 
 // Seed 1 answers the first 919 of 1838 items rightly, seed 2 items 100 to 1018:
-// 200 flip. Under acc_norm, seed 2 has one and seed 1 none.
+// 200 flip. By acc_norm, seed 2 answers one rightly and seed 1 none.
 TEST(ResultsDocument, GivesTheVerdictTheAnswersThatFlipBetweenSeeds) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}, .paper_sizes = true});
   std::vector<trainer::TaskResult*> tasks;

@@ -36,8 +36,8 @@ Sample RowSummary::Over(
   sample.runs = static_cast<int64_t>(values.size());
   if (values.empty()) return sample;
   const double n = static_cast<double>(values.size());
-  // Relative to the first value, so exact if all are equal: a deviation of 0
-  // identifies a setting, or a run counted twice.
+  // Relative to the first value, so the deviation is exactly 0 if all values
+  // are equal, which identifies a setting, or a run counted twice.
   const double first = values.front();
   sample.mean = first;
   for (const double value : values) sample.mean += (value - first) / n;
@@ -136,8 +136,8 @@ int64_t ExpertBudget(const RowSummary& row) {
     return r.final_validation.active_experts;
   });
   if (infer.runs == 0) return 0;
-  // Means of counts are exact for a router with exactly k experts, up to the
-  // division.
+  // For a router with exactly k experts, means of counts are exact up to the
+  // rounding of the division.
   const double experts = infer.mean - 1e-9;
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(experts)));
 }

@@ -39,8 +39,8 @@ struct RowSummary {
       const std::function<double(const trainer::RunResult&)>& measure) const;
 };
 
-// Corpus by corpus, row by row, in the order of the grid. Of the rows with a
-// variant only those of `variant`, unless it is "".
+// Corpus by corpus, row by row, in the order of the grid. Unless `variant` is
+// "", rows of other variants are left out; rows without one stay.
 std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
                                       const std::string& variant = "");
 
@@ -50,12 +50,12 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
 std::vector<RowSummary> JudgedRows(const GridOutcome& outcome);
 
 // "Pilots, which are never judged, are left out. " if `judged`, the outcome's
-// JudgedRows, are without some of its runs; else "".
+// JudgedRows, lack some of its runs; else "".
 std::string PilotsLeftOut(const std::vector<RowSummary>& judged,
                           const GridOutcome& outcome);
 
-// The largest number of active experts that a histogram counts; or any layer's
-// of the row's finished runs, in validation.
+// The largest number of active experts that a histogram counts, or that any
+// validation histogram of the row's finished runs counts.
 size_t MostActive(const std::vector<int64_t>& histogram);
 size_t MostActive(const RowSummary& row);
 
@@ -64,8 +64,8 @@ size_t MostActive(const RowSummary& row);
 double PercentActive(const trainer::RunResult& result, size_t layer, size_t n);
 
 // The mean of a number of the log over the steps after `after`, up to `last`. A
-// recorded run has only some of its steps: each stands for those since the one
-// before it.
+// recorded run has only some of its steps; each stands for all steps since the
+// one recorded before it.
 double MeanOverSteps(const trainer::RunResult& result,
                      double trainer::StepRecord::*member, int64_t after,
                      int64_t last);
@@ -80,11 +80,11 @@ int64_t ExpertBudget(const RowSummary& row);
 const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
                                       double factor);
 
-// What the run answered with this multiple of the trained tau, or nullopt: with
-// the tau of training; none if it was not asked.
+// The tasks that the run was given at this multiple of the trained tau
+// (nullopt: at the tau of training); empty if there are none.
 const std::vector<trainer::TaskResult>& TasksOf(
     const trainer::RunResult& result, std::optional<double> factor = {});
-// One task of these, or nullptr.
+// The one of these tasks with this name, or nullptr.
 const trainer::TaskResult* FindTask(const trainer::RunResult& result,
                                     const std::string& name,
                                     std::optional<double> factor = {});
@@ -93,7 +93,7 @@ const trainer::TaskResult* FindTask(const trainer::RunResult& result,
 bool SameItems(const trainer::TaskResult& first,
                const trainer::TaskResult& second);
 
-// Adds the tasks that the row's finished runs were asked and `names` lacks.
+// Appends to `names` those tasks of the row's finished runs that it lacks.
 void AddTaskNames(const RowSummary& row, std::vector<std::string>* names);
 
 // "1.5", "2": a setting without trailing zeros.

@@ -25,7 +25,7 @@ namespace {
 using trainer::TaskMeasure;
 using trainer::TaskResult;
 
-// A row, maybe with another tau in inference.
+// A row, possibly with another tau in inference.
 struct Side {
   const RowSummary* row = nullptr;
   std::optional<double> factor = {};  // times the tau of training
@@ -60,7 +60,7 @@ std::vector<double> OtherFactors(const RowSummary& row) {
   return factors;
 }
 
-// The pairs among `rows`, which are those of one corpus.
+// The pairs among `rows`, which must be of one corpus.
 std::vector<SidePair> PairRows(const std::vector<const RowSummary*>& rows) {
   std::vector<SidePair> pairs;
   for (auto row = rows.begin(); row != rows.end(); ++row) {
@@ -82,7 +82,7 @@ std::vector<SidePair> PairRows(const std::vector<const RowSummary*>& rows) {
   return pairs;
 }
 
-// ---- What a pair says of a task.
+// ---- What a pair says about a task.
 
 struct SeedPair {
   int64_t seed = 0;
@@ -106,15 +106,15 @@ std::vector<SeedPair> PairSeeds(const SidePair& pair, const std::string& task) {
   return seeds;
 }
 
-// A difference of accuracies and what it is worth.
+// A difference of accuracies, its standard error, and its significance.
 struct Tested {
   double difference = 0, error = 0;  // as fractions
   double p = 1;                      // NaN: there is no noise to judge by
 };
 
-// The mean over two seeds or more, all asked the same items, of their
-// `differences`. Of two tau of one row `moved` is the share of the items that
-// one alone answers rightly, as the mean over the seeds.
+// The mean of the `differences` of two or more seeds, all given the same items.
+// For one row at two tau, `moved` is the share of the items that only one
+// answers correctly, as the mean over the seeds.
 Tested OverSeeds(const std::vector<SeedPair>& seeds,
                  const std::vector<double>& differences, TaskMeasure measure,
                  std::optional<double> moved) {
@@ -129,14 +129,15 @@ Tested OverSeeds(const std::vector<SeedPair>& seeds,
       FlipShare(first, measure).value() + FlipShare(second, measure).value();
   Tested mean{.difference = golden::Mean(differences),
               .p = std::numeric_limits<double>::quiet_NaN()};
-  // What an item of one seed adds to the variance of the difference.
+  // The variance that an item of one seed adds to the difference.
   const double variance = moved.value_or(flips / 2);
-  // Probably one run; or no answer has moved.
+  // Probably a run counted twice; or no answer moved.
   if (flips == 0 || variance == 0) return mean;
   const double by_flips = std::sqrt(variance / (items * count));
   const double over_seeds = golden::ErrorOfMean(differences);
   mean.error = std::max(over_seeds, by_flips);
-  // Both noises must rule chance out. Few seeds can agree to the last item.
+  // Both kinds of noise must be ruled out: few seeds can agree to the last
+  // item.
   const double size = std::abs(mean.difference);
   mean.p = 2 * golden::NormalCdf(-size / by_flips);
   if (over_seeds > 0) {
@@ -162,9 +163,9 @@ std::vector<std::string> Line(const SidePair& pair, const std::string& seed,
       ""};
 }
 
-// Appends the lines of a pair; returns the p by which it is judged, that of the
-// last one. nullopt if seeds were asked different items: they have no mean, and
-// none of them speaks for the others.
+// Appends the lines of a pair and returns the p by which it is judged, that of
+// the last line. nullopt if seeds were given different items: they have no
+// mean, and none of them speaks for the others.
 std::optional<double> AddLines(const SidePair& pair,
                                const std::vector<SeedPair>& seeds,
                                TaskMeasure measure,
@@ -196,15 +197,15 @@ std::optional<double> AddLines(const SidePair& pair,
 }
 
 constexpr char kCaption[] =
-    "b: items that the row alone answers rightly, c: the other alone; points: "
+    "b: items that only the row answers correctly, c: only the other; points: "
     "difference of the accuracies in percent, se: its standard error over "
     "items; p of a seed: McNemar's exact test, whether these two models could "
     "be equally good on other such items. Seeds answer the same items, so "
     "their counts are not added up: a mean is tested against the noise over "
-    "seeds (Student's t) and against that of answers that flip, each by "
-    "itself, between seeds or, where a row stands against itself at another "
-    "tau, between the tau (normal), and has the larger se and the larger p: "
-    "whether other seeds could reverse it. Seeds that were asked different "
+    "seeds (Student's t) and against that of answers that flip independently "
+    "between seeds or, if a row is compared with itself at another tau, "
+    "between the two tau (normal); it is given the larger se and the larger "
+    "p: whether other seeds could reverse it. Seeds that were asked different "
     "items have no mean, and their pair is not judged. Holm: whether the "
     "pair's last p shows a difference at 5 %, corrected for the pairs of this "
     "table that are judged; other p are not corrected.";
@@ -240,7 +241,7 @@ EvaluationTable MakeTable(const std::vector<SidePair>& pairs,
 double McNemarExact(int64_t only_first, int64_t only_second) {
   SOFTMOE_CHECK(only_first >= 0 && only_second >= 0)
       << only_first << " and " << only_second;
-  // Twice the lower tail of a binomial of fair coins.
+  // Twice the lower tail of a binomial distribution of fair coins.
   const auto coins = static_cast<double>(only_first + only_second);
   const auto fewer = static_cast<double>(std::min(only_first, only_second));
   return std::min(

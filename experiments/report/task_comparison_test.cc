@@ -30,8 +30,8 @@ TEST(McNemar, IsTwiceATailOfFairCoins) {
   EXPECT_EQ(McNemarExact(3, 11), McNemarExact(11, 3));
 }
 
-// Every tail of up to 40 coins, its terms whole numbers below 2^53. Boost works
-// in long double, with 11 bits to spare.
+// Every tail of up to 40 coins; its terms are whole numbers below 2^53. Boost
+// works in long double, with 11 bits to spare.
 TEST(McNemar, AgreesWithWholeNumbers) {
   for (int n = 0; n <= 40; ++n) {
     double binomial = 1, tail = 0;
@@ -173,8 +173,8 @@ TEST(TaskComparison, OtherItemsAreNoPair) {
   EXPECT_TRUE(TaskComparisonTables(outcome).empty());
 }
 
-// Seed 2 answers 50 items: McNemar's test knows each seed, nobody their mean,
-// and Holm's correction is over the other pair alone.
+// Seed 2 answers 50 items: McNemar's test covers each seed, there is no mean,
+// and Holm's correction covers only the other pair.
 TEST(TaskComparison, OtherItemsHaveNoMean) {
   GridOutcome outcome = TwoSeeds();
   for (const char* row : {"star-1.5", "sparse-2"}) {
@@ -196,8 +196,8 @@ TEST(TaskComparison, OtherItemsHaveNoMean) {
                                  "6", "-6.00", "2.37", "0.0312", "yes"}}));
 }
 
-// T6 and T8: rows that differ in something else than router, k and alpha. Holm:
-// 6 against 0 is 0.031, which is not below 0.05 / 2.
+// T6 and T8: rows that differ in something other than router, k and alpha.
+// Holm: 6 against 0 is 0.031, which is not below 0.05 / 2.
 TEST(TaskComparison, PairsRowsOfOneSetting) {
   GridOutcome outcome = TwoSeeds();
   for (RunOutcome& run : outcome.runs) {
@@ -228,9 +228,9 @@ TEST(TaskComparison, PairsAnotherTauWithThatOfTraining) {
                                  "2", "-2.00", "1.40", "0.5", "no"}}));
 }
 
-// Seeds answer 20 of 100 items otherwise, tau 3, for the better in both seeds:
-// sqrt(0.03 / (100 * 2)) is 1.22 points, and 3 / 1.22 = 2.45 of them. As two
-// rows of their own they would be 3 / 3.16.
+// The seeds differ in 20 of 100 items; the two tau in 3, which the other tau
+// gets right in both seeds. sqrt(0.03 / (100 * 2)) is 1.22 points, and 3 / 1.22
+// = 2.45. For two separate rows it would be 3 / 3.16.
 TEST(TaskComparison, TwoTauOfOneRowAreAnsweredByTheSameModels) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   for (const int64_t seed : {1, 2}) {
@@ -266,8 +266,8 @@ TEST(FlipShare, IsTheMeanOverPairsOfSeeds) {
 
 // Made-up runs of two rows that are equally good: an item is answered correctly
 // with its own probability, which is `shift` higher or lower (uniform) for all
-// items of a run. How often p of one seed and of the mean of three is below
-// 5 %.
+// items of a run. Counts how often p of one seed and of the mean of three is
+// below 5 %.
 struct Rejections {
   double one_seed = 0, mean = 0;
 };
@@ -302,11 +302,11 @@ Rejections ShareOfMadeUpGrids(double shift, int draws) {
   return share;
 }
 
-// Both tests keep their level where answers flip each by itself. Where whole
-// runs are better or worse, McNemar's, which knows one run of each, finds that
-// in 44 % of such grids, rightly, and only the mean over seeds still tells rows
-// from runs (4.9 %; both counted elsewhere, over 6000). Five standard errors of
-// 5 % of 1000 draws are 3.5 %, of 44 % 8 %.
+// Both tests keep their level if answers flip independently. If whole runs are
+// better or worse, McNemar's test, which sees one run of each row, rightly
+// finds that in 44 % of such grids, and only the mean over seeds still tells
+// rows from runs (4.9 %; both counted elsewhere, over 6000). Five standard
+// errors of 5 % in 1000 draws are 3.5 %, and of 44 % are 8 %.
 TEST(TaskComparison, KeepsItsLevelOnMadeUpGrids) {
   const Rejections flips = ShareOfMadeUpGrids(0, 1000);
   EXPECT_LE(flips.one_seed, 0.085);

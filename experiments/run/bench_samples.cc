@@ -39,8 +39,8 @@ const kernels::BenchmarkSize& MiniSize() {
 // Active experts and router.
 using Setting = std::pair<double, std::string>;
 
-// Parses "mini/soft_ae1.5/real_time" as {1.5, "soft"}; nullopt for another
-// benchmark.
+// Parses "mini/soft_ae1.5/real_time" as {1.5, "soft"}. Returns nullopt for any
+// other benchmark.
 std::optional<Setting> SettingOf(const std::string& name) {
   // "random1.5": an older name of the soft router at 1.5.
   const std::pair<std::string, const char*> kPrefixes[] = {
@@ -61,10 +61,8 @@ void CheckSample(const Json& sample, double experts) {
   const std::string name = sample.at("name");
   const std::string label = sample.at("label");
   if (label != MiniSize().Label()) {
-    throw DataError(
-        fmt::format("{} is of the sizes {}, and the mini grid has "
-                    "{}",
-                    name, label, MiniSize().Label()));
+    throw DataError(fmt::format("{} has the sizes {}, but the mini grid has {}",
+                                name, label, MiniSize().Label()));
   }
   const double counted = sample.at("active_experts");
   if (!(std::abs(counted - experts) <= kActiveExpertsWithin)) {
@@ -86,7 +84,7 @@ std::vector<golden::ThroughputSamples> ParseBenchSamples(
       samples[*setting].push_back(each.at("tokens/s"));
     }
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{}: is no JSON of //:bench ({}); {}", place,
+    throw DataError(fmt::format("{}: is not JSON from //:bench ({}); {}", place,
                                 error.what(), kHowToMeasure));
   } catch (const DataError& error) {
     throw DataError(

@@ -13,13 +13,13 @@
 
 namespace softmoe::experiments {
 
-// A sample is one repetition of "mini/soft_ae1.5", "mini/sparse1", ...: a soft
-// router as drawn, or a sparse one, with the number of active experts in its
-// name; "mini/random1.5" is an older name of the soft one at 1.5. Ascending by
-// active experts; other benchmarks and aggregates are passed over. Throws
-// DataError, which calls the text `place` and gives the remedy, if the text is
-// not JSON of //:bench, if a sample has other sizes than the mini grid's or
-// other active experts than its name says, and if there is no sample.
+// Returns the samples in order of active experts. A sample is one repetition of
+// "mini/soft_ae1.5", "mini/sparse1", ...: a soft router as drawn, or a sparse
+// one, with the number of active experts in its name; "mini/random1.5" is an
+// older name of the soft one at 1.5. Skips other benchmarks and aggregates.
+// Throws DataError, which calls the text `place` and gives the remedy, if the
+// text is not JSON of //:bench, if a sample has other sizes than the mini
+// grid's or other active experts than its name says, or if there is none.
 std::vector<golden::ThroughputSamples> ParseBenchSamples(
     const std::string& text, const std::string& place);
 

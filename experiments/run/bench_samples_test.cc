@@ -96,17 +96,17 @@ TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
     std::string text;
     std::string says;
   } kCases[] = {
-      {"", "no JSON of //:bench"},
-      {ExampleBench().dump().substr(0, 500), "no JSON of //:bench"},
-      {"{}", "no JSON of //:bench"},
+      {"", "not JSON from //:bench"},
+      {ExampleBench().dump().substr(0, 500), "not JSON from //:bench"},
+      {"{}", "not JSON from //:bench"},
       {R"({"benchmarks": []})", "has no benchmark mini/soft_ae1"},
       {changed([](Json& each) { each["label"] = LabelOf("smoke"); }),
-       "mini/sparse1/real_time is of the sizes layers=4"},
+       "mini/sparse1/real_time has the sizes layers=4"},
       {changed([](Json& each) { each["active_experts"] = 1.1; }),
        "mini/sparse1/real_time has 1.1 active experts"},
       {changed([](Json& each) { each.erase("tokens/s"); }), "tokens/s"},
       {changed([](Json& each) { each["tokens/s"] = "fast"; }),
-       "no JSON of //:bench"}};
+       "not JSON from //:bench"}};
   for (const auto& [text, says] : kCases) {
     const std::string refusal = Refusal(text);
     EXPECT_TRUE(

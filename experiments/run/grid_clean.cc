@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Recognizes "CORPUS-ROW-seedN-HASH", the names that run_folder.cc makes;
-// `seed`, if there is one, becomes "N".
+// Whether this is "CORPUS-ROW-seedN-HASH", a name that run_folder.cc makes.
+// Sets `*seed`, unless null, to "N".
 bool IsRunFolderName(const std::string& name, std::string* seed = nullptr) {
   static const std::regex kName("[A-Za-z0-9._-]+-seed([0-9]+)-[0-9a-f]{16}");
   std::smatch match;
@@ -92,8 +92,8 @@ void AddTemporariesIn(const fs::path& folder, std::vector<StaleItem>* items) {
   }
 }
 
-// Adds the folder of a run with other settings if it holds nothing but that
-// run.
+// Adds the folder of a run that the grid does not have, if it holds nothing
+// else.
 void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
   int64_t bytes = 0;
   bool finished = false;
@@ -107,12 +107,12 @@ void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
        .path = folder,
        .bytes = bytes,
        .reason = fmt::format("a{} run that the grid does not have: of other "
-                             "settings, or another version of the file",
+                             "settings, or of another version of the grid file",
                              finished ? " FINISHED" : "n unfinished")});
 }
 
-// The runs in `grid_folder` of the grid's rows with seeds that it does not
-// have: `--seeds` may have asked for them, and leave them out now.
+// The runs in `grid_folder` of the grid's rows, with any seed: an earlier
+// command may have given seeds with `--seeds` that the grid does not have.
 std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
                                       const fs::path& grid_folder) {
   std::set<int64_t> seeds;
@@ -125,7 +125,7 @@ std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
     if (const auto value = ParseNumber<int64_t>(seed)) seeds.insert(*value);
   }
   std::vector<GridRun> runs;
-  std::set<std::string> rows;  // their runs with seed 0
+  std::set<std::string> rows;  // folder names with seed 0
   for (const GridRun& run : grid.runs) {
     GridRun other = run;
     other.seed = other.config.training.seed = 0;
@@ -138,8 +138,8 @@ std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
   return runs;
 }
 
-// A checkpoint can go if the result is there, whole, and has every evaluation
-// of the run's plan; otherwise these may still have to be made from it.
+// A checkpoint can go if the result exists, is intact, and has every evaluation
+// of the run's plan; otherwise it may still be needed to measure them.
 bool NeedsNoCheckpoint(const GridRun& run, const fs::path& grid_folder) {
   try {
     const RunOutcome outcome = ReadRun(run, grid_folder);
@@ -203,12 +203,12 @@ std::vector<StaleItem> FindStale(const Grid& grid,
 
 void DeleteStale(const fs::path& grid_folder,
                  const std::vector<StaleItem>& items) {
-  // The folder there that has the item, or is it; the item, if that is none.
+  // The entry of `grid_folder` that contains the item or is the item itself.
   const auto top = [&grid_folder](const StaleItem& item) {
     return grid_folder / *item.path.lexically_relative(grid_folder).begin();
   };
-  // A grid at work holds the lock on the run that it trains, and looks for the
-  // others' results at its end.
+  // A running grid locks the run that it trains, and looks for the results of
+  // the others at its end.
   std::set<fs::path> needed;
   for (const auto& entry : Entries(grid_folder)) {
     if (IsFolder(entry) && IsRunFolderName(entry.path().filename().string())) {
@@ -219,15 +219,15 @@ void DeleteStale(const fs::path& grid_folder,
   for (const fs::path& folder : needed) {
     if (!fs::is_directory(folder)) continue;
     if (const auto holder = HolderOf(folder)) {
-      throw FolderHeldError(fmt::format(
-          "{}: another process is working in this folder, {}; nothing was "
-          "deleted: wait for its end, or end it",
-          folder.string(), Describe(*holder)));
+      throw FolderHeldError(
+          fmt::format("{}: another process is working in this folder, {}; "
+                      "nothing was deleted; wait until it ends, or end it",
+                      folder.string(), Describe(*holder)));
     }
   }
   for (const StaleItem& item : items) {
-    // The caller holds the lock on the grid's folder. The process of a
-    // temporary file may look dead here and be alive on another machine.
+    // The caller holds the lock on the grid's folder. A temporary file's
+    // process may look dead here but be alive on another machine.
     std::optional<FolderLock> lock;
     if (fs::is_directory(top(item))) lock.emplace(top(item));
     if (item.kind != StaleKind::kRun) {

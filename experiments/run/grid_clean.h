@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_clean.h - finds and deletes what a grid's folder no longer needs.
+// grid_clean.h - finds and deletes what a grid's folder does not need.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_CLEAN_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_CLEAN_H_
 
@@ -26,16 +26,16 @@ struct StaleItem {
   std::string reason;
 };
 
-// Everything in `grid_folder` that could be deleted, ordered by path. The first
-// of the runs that share a folder says which evaluations need its checkpoint.
-// Never includes links, files whose names neither the trainer nor the grid
-// gives, or folders that contain anything else.
+// Returns everything in `grid_folder` that could be deleted, ordered by path.
+// Of the runs that share a folder, the first determines which evaluations need
+// its checkpoint. Never includes links, files whose names neither the trainer
+// nor the grid gives, or folders that contain anything else.
 std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);
 
-// Deletes the items, found in `grid_folder`. Throws EnvironmentError before the
-// first if a process works on any run there or in a folder that has one of
-// them, and where a file cannot be deleted.
+// Deletes `items`, which FindStale found in `grid_folder`. Throws
+// EnvironmentError before deleting any if a process is working on a run there
+// or in a folder that contains an item, and also if a file cannot be deleted.
 void DeleteStale(const std::filesystem::path& grid_folder,
                  const std::vector<StaleItem>& items);
 

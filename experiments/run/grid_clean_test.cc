@@ -77,7 +77,7 @@ TEST_F(GridClean, TemporaryFilesOfTheDeadAreStale) {
   EXPECT_EQ(FilesIn(folder_ / own_).size(), 1u);
 }
 
-// Those of a report, of an experiment's, of scripts and of event files.
+// Temporary files of reports (also an experiment's), scripts and event files.
 TEST_F(GridClean, TemporaryFilesInTheGridsOtherFoldersAreStale) {
   const std::string dead = std::to_string(DeadProcess());
   std::string all;
@@ -152,7 +152,7 @@ TEST_F(GridClean, WhatCameInMeanwhileStays) {
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "notes.txt"));
 }
 
-// It would look for them at its end.
+// A running grid looks for the results of all runs at its end.
 TEST_F(GridClean, NothingIsDeletedWhileAnyRunIsAtWork) {
   Write(foreign_ + "/checkpoint.h5");
   Write(own_ + "/metrics.jsonl");

@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Whether a text is the one that tokens were made of.
+// Whether a text is the one that the tokens were made from.
 enum class TextNow { kUnknown, kSame, kOther };
 
-// Of the corpus that is recorded at `prefix`. Nobody edits the packages of a
-// stand-in, and of a text file the provenance has the hash; more is not known.
+// Compares the text of the corpus recorded at `prefix`. Nobody edits a
+// stand-in's packages, and a text file's provenance has its hash.
 TextNow CompareText(const GridRun& run, const fs::path& prefix) {
   const trainer::PreparedCorpus corpus = trainer::ReadPreparedCorpus(prefix);
   if (corpus.stand_in) return TextNow::kSame;
@@ -46,7 +46,7 @@ TextNow CompareText(const GridRun& run, const fs::path& prefix) {
     return corpus.provenance.find(now) == std::string::npos ? TextNow::kOther
                                                             : TextNow::kSame;
   } catch (const EnvironmentError&) {
-    return TextNow::kUnknown;  // it cannot be read, and need not be
+    return TextNow::kUnknown;  // it need not be readable
   }
 }
 
@@ -100,7 +100,7 @@ const fs::path& GridCorpora::TokensOf(const GridRun& run) const {
 void GridCorpora::CheckFinishedRuns(const GridOutcome& outcome,
                                     bool only_reads) {
   for (const RunOutcome& run : outcome.runs) {
-    // Recorded runs may have been computed anywhere; they say where.
+    // Recorded runs may have been computed anywhere; the record says where.
     if (run.state != RunState::kFinished || run.recorded) continue;
     const trainer::RunIdentity& there = run.result->identity;
     trainer::RunIdentity here = there;  // ReadRun compared the configuration
@@ -126,7 +126,7 @@ void GridCorpora::CheckFinishedRuns(const GridOutcome& outcome,
                               trainer::HowToGoOn(there, here))});
   }
   RequireSameTokens(outcome);
-  // Runs of other seeds may be there, too, which this grid does not read.
+  // There may also be runs of other seeds, which this grid does not read.
   for (const trainer::PreparedCorpus& there : outcome.corpora) {
     const auto here = prepared_.find(there.prefix);
     if (here == prepared_.end()) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_corpora.h - the corpora that the runs of a grid are trained on, and the
-// devices that train them: prepared and asked once for all runs, and compared
-// with those of finished runs.
+// grid_corpora.h - the corpora that the runs of a grid are trained on and the
+// devices that train them: each is prepared or queried once for all runs, and
+// compared with that of finished runs.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_CORPORA_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_CORPORA_H_
 
@@ -24,8 +24,8 @@ namespace softmoe::experiments {
 
 class GridCorpora {
  public:
-  // At the paper's scale nothing is prepared while GPUs wait: `only_find`.
-  // `options` must outlive this.
+  // `only_find`: prepares nothing, since at the paper's scale GPUs would wait
+  // for it. `options` must outlive this.
   GridCorpora(const GridRunOptions& options, bool only_find)
       : options_(options), only_find_(only_find) {}
 
@@ -35,24 +35,23 @@ class GridCorpora {
 
   // Prepares every corpus that a selected run of `outcome` still needs for
   // training or evaluation, whose record is missing, whose text file has
-  // changed since, or that --tokens replaces: what is finished must have been
-  // trained on those tokens. Calls `stop_if_asked` before each, and `note` with
-  // a line about each corpus that nothing needs and whose text may have
-  // changed.
+  // changed, or that --tokens replaces: finished runs must have been trained on
+  // those tokens. Calls `stop_if_asked` before each corpus, and `note` with a
+  // line about each corpus that nothing needs and whose text may have changed.
   void Prepare(const GridOutcome& outcome,
                const std::function<void()>& stop_if_asked,
                const std::function<void(const std::string&)>& note);
 
-  // The corpus of `run`, prepared if it is not, under the prefix of its record
-  // in the grid's folder.
+  // Returns the corpus of `run`, under the prefix of its record in the grid's
+  // folder; prepares it first if necessary.
   trainer::PreparedCorpus CorpusOf(const GridRun& run);
 
-  // The PREFIX of the token files of `run`, whose corpus is prepared.
+  // The PREFIX of the token files of `run`, whose corpus must be prepared.
   const std::filesystem::path& TokensOf(const GridRun& run) const;
 
-  // Refuses runs on other tokens, or with other kernels than later runs: they
-  // do not belong to this grid. `only_reads`: nothing is left to train, and
-  // nothing was trained in this session.
+  // Refuses finished runs on other tokens, or with other kernels than later
+  // runs: they do not belong to this grid. `only_reads`: nothing is left to
+  // train, and nothing was trained in this session.
   void CheckFinishedRuns(const GridOutcome& outcome, bool only_reads);
 
   // Writes the record of every corpus into the grid's folder.

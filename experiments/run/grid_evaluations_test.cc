@@ -40,7 +40,7 @@ class GridEvaluations : public GridProgram {
   void SetUp() override {
     GridProgram::SetUp();
     WriteGrid(MicroGrid(5));
-    // For training alone: what is asked afterwards has T = 1 and no noise.
+    // Only training uses these: evaluations have T = 1 and no noise.
     grid_ = Micro({"data.corpus=path:" + (folder_ / "text.txt").string(),
                    "router.temperature_end=2", "router.noise=logit_gauss",
                    "router.noise_amplitude=0.5"});
@@ -98,7 +98,7 @@ TEST_F(GridEvaluations, AreMeasuredAndThenTheCheckpointsGo) {
 
 TEST_F(GridEvaluations, OfFinishedRunsTakeTheCheckpointsNotTheTraining) {
   const GridOutcome expected = Run("at once", all_);
-  // Runs made without a list of evaluations.
+  // The runs were trained without a list of evaluations.
   Run("later", {});
   const GridOutcome later = Run("later", all_);
   EXPECT_EQ(Mentions("step "), 0) << lines_;
@@ -190,7 +190,7 @@ class GridTasks : public GridEvaluations {
     all_.tasks = {"hellaswag", "arc_easy_validation", "piqa"};
   }
 
-  // Of a run outside the grid, by itself.
+  // Options for the same run outside the grid.
   trainer::RunOptions OptionsOf(const GridRun& run,
                                 const std::string& out) const {
     trainer::PrepareOptions prepare;
@@ -273,7 +273,7 @@ TEST_F(GridTasks, AreAskedWithEveryTau) {
       }
     }
   }
-  // Else another tau could not be told from that of training.
+  // Otherwise another tau could not be told from that of training.
   EXPECT_TRUE(other_answers);
 }
 
@@ -288,7 +288,7 @@ TEST_F(GridTasks, GiveTheSameBitsLaterAndWithAnyRanks) {
   Run("later", less);
   Run("later", all_);
   EXPECT_EQ(Mentions("step "), 0) << lines_;
-  // A plan without them has them measured again beside what is new.
+  // A plan without earlier evaluations measures them again, beside new ones.
   trainer::EvaluationPlan more = all_;
   more.tasks.clear();
   more.inference_tau_factors = {3};
@@ -305,14 +305,14 @@ TEST_F(GridTasks, GiveTheSameBitsLaterAndWithAnyRanks) {
     }
     trainer::ExpectSameResult(*expected.runs[n].result, result);
   }
-  // Without their items it is refused before anything is measured.
+  // Without the items of the tasks it is refused before anything is measured.
   options_.task_files = "";
   more.inference_tau_factors = {4};
   EXPECT_TRUE(
       Says(MessageOf<EnvironmentError>([&] { Run("later", more); }),
            "the tasks arc_easy_validation, hellaswag, piqa were not given",
            "--task-files",
-           "is asked again with what else it lacks: leave that out"));
+           "asks its tasks again: to avoid that, leave the new ones out"));
   EXPECT_EQ(lines_, "");
 }
 
@@ -329,7 +329,7 @@ TEST_F(GridTasks, APartIsSaidAndAskedAgainWhenTheRestIsThere) {
       << lines_;
   EXPECT_EQ(part.runs[0].result->final_evaluations->tasks[0].right.size(), 10u);
 
-  // One of the runs can be asked no more.
+  // One of the runs cannot be asked again.
   fs::remove(folder_ / "runs" / RunFolderName(grid_.runs[0]) /
              trainer::kCheckpointName);
   WriteFileAtomically(File("valid.jsonl"), items);
@@ -345,18 +345,18 @@ TEST_F(GridTasks, APartIsSaidAndAskedAgainWhenTheRestIsThere) {
                               *again.runs[n].result);
   }
 
-  // A part replaces no answers to more.
+  // Answers to a part do not replace answers to more items.
   WriteFileAtomically(File("valid.jsonl"), items.substr(0, end));
   trainer::ExpectSameResult(*whole.runs[1].result,
                             *Run("runs", all_).runs[1].result);
 
-  // Whoever names no items has none asked again.
+  // Without a folder of items nothing is asked again.
   options_.task_files = "";
   Run("runs", all_);
   EXPECT_EQ(Mentions("was not measured"), 0) << lines_;
 }
 
-// Nor where the run is asked again because something else is lacking.
+// Not even if the run is asked again because something else is lacking.
 TEST_F(GridTasks, APartReplacesNoAnswersToMoreWhateverElseIsLacking) {
   trainer::EvaluationPlan plan{.tasks = {"piqa"}};
   const GridOutcome whole = Run("runs", plan);
@@ -372,7 +372,7 @@ TEST_F(GridTasks, APartReplacesNoAnswersToMoreWhateverElseIsLacking) {
   plan.router_health = true;
   EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { Run("runs", plan); }),
                    grid_.runs[0].id + ": has answers to 40 items of piqa",
-                   "to the 5 of " + File("valid.jsonl").string(),
+                   "asking the 5 items of " + File("valid.jsonl").string(),
                    "give the whole file"));
   EXPECT_EQ(lines_, "");
   alone.evaluations = plan;
@@ -438,7 +438,7 @@ TEST_F(GridTasks, NeedTheirItemsBeforeAnythingIsTrained) {
   EXPECT_TRUE(Says(refusal(missing), "the tasks piqa", "--task-files"));
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 
-  // Runs that lack nothing, or can give no more, need no items.
+  // Runs that lack nothing, or that cannot be measured, need no items.
   all_.tasks.clear();
   Run("runs", all_);
   all_.tasks = {"piqa"};

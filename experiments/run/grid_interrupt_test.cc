@@ -42,7 +42,7 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
     const ProgramResult stopped = held.Finish();
     EXPECT_TRUE(EndedWith(
         stopped, 75, number == SIGTERM ? "stopped: SIGTERM" : "stopped: SIGINT",
-        "the same command goes on",
+        "the same command continues",
         std::to_string(++finished) + " of 3 runs are finished"));
     EXPECT_FALSE(fs::exists(RunFolder(finished) / "result.h5"));
     EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 0, "interrupted"));
@@ -59,7 +59,7 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
   }
 }
 
-// Not even after the signal: what it has to say then is lost, the state is not.
+// After the signal nobody reads: the last messages are lost, the state is not.
 TEST_F(GridInterrupt, ItSavesThoughTheReaderHasStoppedReading) {
   for (const std::string jobs : {"1", "2"}) {
     HeldProgram held(
@@ -89,7 +89,7 @@ TEST_F(GridInterrupt, AFailingRowDoesNotHideTheOthers) {
                         "FAILED text/diverges/seed7"));
   EXPECT_TRUE(EndedWith(Grid(arguments), 1,
                         "4 finished, 1 failed, to be tried again", "FAILED"));
-  // A retry that ends otherwise does not forget it.
+  // A retry that ends in another way does not forget the failure.
   fs::remove(RunFolder(3) / "metrics.jsonl");
   fs::create_directory(RunFolder(3) / "metrics.jsonl");
   EXPECT_TRUE(EndedWith(Grid(arguments), 5, "metrics.jsonl"));
@@ -128,8 +128,8 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
   // `clean` keeps the checkpoint of the damaged result: only it can restore the
   // result.
   const ProgramResult clean = Grid({"clean", "micro.toml"});
-  EXPECT_TRUE(
-      EndedWith(clean, 0, "1 could go", RunFolder(0).filename().string()));
+  EXPECT_TRUE(EndedWith(clean, 0, "1 could be deleted",
+                        RunFolder(0).filename().string()));
   fs::remove(result);
   fs::remove(checkpoint);
   const fs::path metrics = RunFolder(1) / "metrics.jsonl";
@@ -160,8 +160,9 @@ TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
     ++damaged;
   }
   ASSERT_GE(damaged, 1);
-  EXPECT_TRUE(EndedWith(held.Finish(), 2, ".idx",
-                        "1 of 3 runs are finished; the same command goes on"));
+  EXPECT_TRUE(
+      EndedWith(held.Finish(), 2, ".idx",
+                "1 of 3 runs are finished; the same command continues"));
   EXPECT_FALSE(fs::exists(RunFolder(1) / "problem.txt"));
   EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 runs finished"));
 }
@@ -169,13 +170,13 @@ TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
 TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
   if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
   const Strings arguments = {"run", "micro.toml"};
-  // With tokens, so that the limit below affects only the runs.
+  // Prepares the tokens, so that the limit below affects only the runs.
   ASSERT_TRUE(TakeTrained("whole"));
   // The limit is in blocks of 512 bytes: enough for metrics, not for a
   // checkpoint.
   const ProgramResult full = GridAfter("ulimit -f 60; trap '' XFSZ", arguments);
   EXPECT_TRUE(EndedWith(full, 5, "checkpoint.h5", "0 of 3 runs are finished",
-                        "the same command goes on"));
+                        "the same command continues"));
   EXPECT_EQ(FilesIn(RunFolder(0)), Strings{"metrics.jsonl"});
   EXPECT_TRUE(
       EndedWith(Grid({"status", "micro.toml"}), 0, "not saved yet", "5/60"));
@@ -205,7 +206,7 @@ TEST_F(GridInterrupt, RunsOnOtherTokensDoNotMix) {
   EXPECT_TRUE(EndedWith(Grid(arguments), 2, "result.h5", "other tokens",
                         "path:text.txt", "--out"));
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
-  // Runs of other seeds, too, which do not read the finished ones.
+  // Also runs of other seeds, which do not read the finished ones.
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--seeds", "8"}), 2,
                         "corpus-text-", "other tokens now", "--out"));
   // If both are there, nothing takes their mean.

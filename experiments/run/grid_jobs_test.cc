@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several processes on one grid: those of --jobs, and the same command given
-// twice. //:grid as a user meets it, with signals.
+// Several processes on one grid, from --jobs or from the same command given
+// twice: //:grid as a user meets it, with signals.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -33,7 +33,7 @@ class GridJobs : public GridProgram {
     whole_ = Bytes("whole/results.h5");
   }
 
-  // Everything is there, no lock is left, and the bytes are those of one
+  // Everything is there, no lock is left, and the bytes equal those of one
   // process.
   void ExpectWhole(const std::string& out = "runs/micro") {
     EXPECT_EQ(Bytes(out + "/results.h5"), whole_);
@@ -195,8 +195,8 @@ TEST_F(GridJobs, AJobThatCannotSaveIsNotSaidToHaveSaved) {
   ASSERT_GT(worker, 0);
   held.Signal(SIGTERM);
   kill(worker, SIGTERM);
-  EXPECT_TRUE(
-      EndedWith(held.Finish(), 5, "checkpoint.h5", "the same command goes on"));
+  EXPECT_TRUE(EndedWith(held.Finish(), 5, "checkpoint.h5",
+                        "the same command continues"));
   EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 runs finished"));
   ExpectWhole();
 }
@@ -209,7 +209,7 @@ TEST_F(GridJobs, AKilledJobStopsTheGridAndTheOthersSave) {
   kill(worker, SIGKILL);
   EXPECT_TRUE(EndedWith(held.Finish(), 5,
                         "row 1/3 sparse-2: its process was ended by signal 9",
-                        "the same command goes on"));
+                        "the same command continues"));
   for (size_t n = 0; n < 3; ++n) EXPECT_EQ(Holder(n), 0);
   EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 runs finished"));
   ExpectWhole();
@@ -219,7 +219,7 @@ TEST_F(GridJobs, JobsEndWithTheirParent) {
   HeldProgram held(Program(), two_, folder_);
   ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
   held.Signal(SIGKILL);
-  // The jobs have been signalled by now, too; they can go on only while their
+  // The jobs have been signalled as well; they can go on only while their
   // output is read.
   held.WaitForEnd();
   // Reads until the jobs have closed the pipe, too.
@@ -240,7 +240,7 @@ TEST_F(GridJobs, AFailingRunFailsOnce) {
   EXPECT_EQ(failed.output.find(text), failed.output.rfind(text));
 }
 
-// Whoever starts it may ignore SIGCHLD, and exec keeps that.
+// The process that starts the grid may ignore SIGCHLD, which exec keeps.
 TEST_F(GridJobs, AFailingJobIsNotTriedForEverWhereNobodyHearsOfItsEnd) {
   if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
   EXPECT_TRUE(EndedWith(
@@ -248,7 +248,7 @@ TEST_F(GridJobs, AFailingJobIsNotTriedForEverWhereNobodyHearsOfItsEnd) {
                   "ulimit -f 60; exec env --ignore-signal=CHLD,XFSZ '" +
                       Program() + "' run micro.toml --jobs 2"},
                  folder_),
-      5, "checkpoint.h5", "the same command goes on"));
+      5, "checkpoint.h5", "the same command continues"));
 }
 
 }  // namespace

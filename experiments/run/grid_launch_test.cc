@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who starts the processes of a grid (--launcher): ranks of an mpirun, and
-// Slurm as far as it can be tried without one, by programs with the names of
-// its own. grid_slurm_test.cc has the real one.
+// What starts the processes of a grid (--launcher): ranks of an mpirun, and
+// Slurm as far as programs with the names of its own can stand in for it.
+// grid_slurm_test.cc uses a real one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ TEST_F(GridLaunch, RanksShareTheRowsAndTheFirstOneSpeaks) {
   HeldProgram first("/usr/bin/env", Rank(0), folder_);
   ASSERT_TRUE(first.ReadUntil("row 1/3 sparse-2, grid"));
   HeldProgram second("/usr/bin/env", Rank(1), folder_);
-  // The first process waits for its reader in row 1.
+  // The first process waits in row 1 for its reader.
   ASSERT_TRUE(
       WaitFor(60, [&] { return fs::exists(RunFolder(2) / "result.h5"); }));
   EXPECT_FALSE(fs::exists(RunFolder(0) / "result.h5"));
@@ -125,8 +125,8 @@ TEST_F(GridLaunch, TheFirstRankEndsWithTheExitCodeOfTheGrid) {
   EXPECT_EQ(silent.output, "rank 1 of 2: rank 0 reports\n");
 }
 
-// mpirun ends all once one has ended with another code than 0. A report takes
-// its time where gnuplot does.
+// mpirun ends all processes once one has ended with a nonzero code. A slow
+// gnuplot makes the report take long.
 TEST_F(GridLaunch, MpirunLetsTheFirstRankReportOnAGridThatFails) {
   WriteGrid(MicroGrid(60, kDivergingRow));
   Pretend("gnuplot", "sleep 2; exit 1");
@@ -140,7 +140,7 @@ TEST_F(GridLaunch, MpirunLetsTheFirstRankReportOnAGridThatFails) {
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
 }
 
-// The first one has read none of what the second one then trains.
+// The first process has read nothing of what the second one then trains.
 TEST_F(GridLaunch, AStopCountsWhatOtherRanksHaveDone) {
   WriteGrid(MicroGrid(60, kDivergingRow));
   HeldProgram first("/usr/bin/env", Rank(0), folder_);
@@ -236,7 +236,7 @@ TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
                          "2", "--exchange", "host"})
                        .output,
                    "--exchange host"));
-  // It needs several processes, and their --ranks.
+  // --silence-limit is passed on only with several ranks.
   Pretend("sbatch", "echo 12");
   for (const std::string ranks : {"1", "2"}) {
     EXPECT_TRUE(EndedWith(
@@ -273,14 +273,14 @@ validation_fraction = 0.2
           "case $2 in *-text.sh) echo 12 ;; *) echo 'no more' >&2; exit 1 ;; "
           "esac");
   EXPECT_TRUE(EndedWith(Grid(slurm_), 5, "softmoe-micro-other.sh", "no more",
-                        "goes on; follow it with squeue", "scancel 12"));
+                        "continue; follow it with squeue", "scancel 12"));
 }
 
 TEST_F(GridLaunch, AJobThatCannotBeRecordedIsNamed) {
   Pretend("squeue", "");
   Pretend("sbatch", "mkdir \"${2%.sh}-12.json\" && echo 12");
   EXPECT_TRUE(EndedWith(Grid(slurm_), 5, "softmoe-micro-text-12.json",
-                        "Job 12 goes on, but is not recorded",
+                        "Job 12 continues, but is not recorded",
                         "scancel 12 ends it"));
 }
 
@@ -291,12 +291,12 @@ TEST_F(GridLaunch, AStopDuringSbatchLosesNoJob) {
           "kill -INT $PPID; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && "
           "echo 12");
   EXPECT_TRUE(EndedWith(Grid(slurm_), 75,
-                        "stopped: SIGINT: what was submitted goes on",
+                        "stopped: SIGINT: submitted jobs continue",
                         "scancel 12"));
   Pretend("squeue", "printf '%s|RUNNING|None\\n' 0 1 2");
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
-                "job 12 of an earlier command goes on"));
+                "job 12 of an earlier command is still in Slurm's queue"));
 }
 
 TEST_F(GridLaunch, SubmitsWaitsAndReports) {
@@ -324,7 +324,7 @@ TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
-// Their tasks would train them, if they were submitted.
+// If they are submitted, their tasks train them.
 TEST_F(GridLaunch, RecordedRunsOnOtherTokensAreSubmitted) {
   ASSERT_TRUE(TakeTrained());
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
@@ -343,7 +343,8 @@ TEST_F(GridLaunch, RecordedRunsOnOtherTokensAreSubmitted) {
                       Bytes("text.txt") + "\n\nOne document more.\n");
   const ProgramResult unknown = submit("unknown");
   EXPECT_TRUE(EndedWith(unknown, 0, nothing));
-  EXPECT_TRUE(Says(unknown.output, "path:text.txt are not here: not compared"));
+  EXPECT_TRUE(Says(unknown.output,
+                   "path:text.txt are not here, so they are not compared"));
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2", "--out", "tokens"})
                 .exit_status,
             0);
@@ -359,7 +360,7 @@ TEST_F(GridLaunch, ATaskTrainsAllSeedsOfItsRow) {
   EXPECT_TRUE(EndedWith(Grid({"run", "regime", "--scale=micro.toml",
                               "--launcher=slurm", "--detach"}),
                         0, "job 12: 11 rows, a task each"));
-  // In the order of the grid, as in its plan.
+  // The rows are in the order of the grid, as in its plan.
   EXPECT_TRUE(Says(Bytes("runs/mini/slurm/softmoe-regime-gcide.sh"),
                    "rows=(\n  sparse-1\n  sparse-2\n  sparse-3\n"));
 }
@@ -396,7 +397,7 @@ TEST_F(GridLaunch, DetachedItDoesNotWait) {
 TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
   Pretend("sbatch",
           "echo x >>'" + (folder_ / "submitted").string() + "'; echo 12");
-  // Not what this user otherwise has squeue show.
+  // A user's own setting for squeue must not hide tasks.
   ::setenv("SQUEUE_STATES", "COMPLETED", 1);
   Pretend("squeue",
           "[ \"$SQUEUE_STATES\" ] && exit; printf '%s|RUNNING|None\\n' 0 1; "
@@ -404,24 +405,26 @@ TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
   for (const std::string when : {"submitted", "again"}) {
     HeldProgram waiting(Program(), slurm_, folder_);
     if (when == "again") {
-      ASSERT_TRUE(waiting.ReadUntil("job 12 of an earlier command goes on"));
+      ASSERT_TRUE(waiting.ReadUntil(
+          "job 12 of an earlier command is still in Slurm's queue"));
     }
     ASSERT_TRUE(waiting.ReadUntil("1 pending (Priority), 2 running; 0 of 3"));
     waiting.Signal(SIGINT);
     EXPECT_TRUE(EndedWith(waiting.Finish(), 75,
-                          "stopped: SIGINT: what was submitted goes on",
+                          "stopped: SIGINT: submitted jobs continue",
                           "squeue --jobs=12", "scancel 12",
                           "the same command waits for it again"));
     EXPECT_EQ(Submissions(), 1);
   }
-  // A row whose task has ended is submitted again. No task has the second
-  // number.
+  // A row whose task has ended is submitted again. The second number is no
+  // task's.
   Pretend("squeue", "printf '%s|RUNNING|None\\n' 1 99999999999999999999");
   EXPECT_TRUE(EndedWith(
       Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
-      "job 12 of an earlier command goes on: 1 running", "job 12: 2 rows"));
+      "job 12 of an earlier command is still in Slurm's queue: 1 running",
+      "job 12: 2 rows"));
   EXPECT_EQ(Submissions(), 2);
-  // Numbers come again: job 12 is of another user by now.
+  // Job numbers recur: job 12 belongs to another user.
   Pretend("squeue", "[[ $* == *--user=* ]] || echo '1|RUNNING|None'");
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
@@ -439,7 +442,7 @@ TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
                         "text/sparse-2/seed7: not finished",
                         "0 of 3 runs finished"));
   EXPECT_EQ(Submissions(), 4);
-  // A row that another job trains again has its log there.
+  // If another job trains a row again, the row's log is that job's.
   Pretend("sbatch", "echo 13");
   const std::string asked = (folder_ / "asked").string();
   Pretend("squeue", "[ -e '" + asked + "' ] || echo '1|RUNNING|None'\ntouch '" +

@@ -5,8 +5,8 @@
 //   row 3/9 sparse-3, grid 31%, 1m20 left | step 150/300 | loss 3.2127 | ...
 //   row 3/9 sparse-3 finished: loss 3.1902 (unigram 5.8613), AE 3.00, 24s
 //
-// Runs side by side (--jobs) are processes: each reports its own run, and all
-// count everybody's steps.
+// Runs side by side (--jobs) are processes: each reports its own run, and each
+// counts the steps of all of them.
 //
 // On a terminal the first line is rewritten at every step; in a log it appears
 // every runtime.log_every steps. Runs count by their estimated FLOPs,
@@ -42,9 +42,9 @@ class GridProgress {
   void Begin(size_t position);
   // The run has done a step.
   void Step(const trainer::StepRecord& record);
-  // The run is measured after training; one call for every balance group.
+  // Called once per balance group while the run is measured after training.
   void Evaluating();
-  // Run `position` has ended, here, in a forked process, or in an unrelated
+  // Run `position` has ended: here, in a forked process, or in an unrelated
   // one.
   void End(size_t position, const RunOutcome& outcome);
   std::string Place(size_t position) const;  // "row 3/9 sparse-3"

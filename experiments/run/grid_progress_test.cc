@@ -117,7 +117,7 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
                    "5.5000), infer AE 0.00, earlier\n"));
 }
 
-// Appears only on a terminal, where the line is rewritten; a log shows the
+// The line appears only on a terminal, where it is rewritten; a log shows the
 // result.
 TEST_F(GridProgressTest, SaysThatATrainedRunIsMeasured) {
   const auto says = [&](int columns) {

@@ -9,10 +9,10 @@
 
 namespace softmoe::experiments {
 
-// What rank 0 says, in bytes that all have room for.
+// What rank 0 tells the others, as bytes that every rank has room for.
 struct GridRanks::Order {
-  int64_t run = -1;       // none: there is nothing more to do
-  int64_t code = 0;       // and all end with this
+  int64_t run = -1;       // -1: there is nothing more to do,
+  int64_t code = 0;       // and all ranks end with this
   std::string text = {};  // the run's tokens
 };
 
@@ -34,7 +34,7 @@ void GridRanks::Share(Order* order) {
   const int asked_rank = trainer::RankAskedToStop(stop_, all);
   if (asked_rank < 0 || order->run < 0) return;
   trainer::ThrowStopped(stop_, asked_rank,
-                        "between two runs; the same command goes on");
+                        "between two runs; the same command continues");
 }
 
 trainer::RunResult GridRanks::Train(const Config& config,
@@ -55,7 +55,7 @@ trainer::RunResult GridRanks::Lead(size_t run, const Config& config,
   try {
     return Train(config, std::move(options));
   } catch (const optimized::RankError& error) {
-    // A property of the run, whoever has noticed it.
+    // Divergence is a property of the run, whichever rank noticed it.
     if (error.code() == ExitCode::kFailed) throw NumericsError(error.what());
     throw;
   }
@@ -83,7 +83,7 @@ void GridRanks::Follow(const Config& config, trainer::RunOptions options) {
   } catch (const NumericsError&) {
     // Rank 0 records it.
   } catch (const optimized::RankError&) {
-    // Whoever has failed goes on, or tells all why not.
+    // The rank that failed goes on, or tells all others why it cannot.
   }
 }
 

@@ -4,8 +4,8 @@
 // ranks of one training.
 //
 // Rank 0 walks through the grid, holds its locks, writes and prints; the others
-// do what it says: train this run with it, and in the end, end. What ends a run
-// need not end the grid, so each run has a communicator of its own.
+// do what it says: train a run with it, or end. A failure that ends a run need
+// not end the grid, so each run has its own communicator.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_RANKS_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_RANKS_H_
 
@@ -26,16 +26,16 @@ namespace softmoe::experiments {
 
 class GridRanks {
  public:
-  // One process is rank 0 of a grid that nobody else trains.
+  // A single process is rank 0 of a grid that no other rank trains.
   explicit GridRanks(const trainer::Ranks& ranks) : ranks_(ranks) {}
 
   bool leads() const { return ranks_.communicator.rank() == 0; }
   int size() const { return ranks_.communicator.size(); }
 
-  // Called by all ranks, before anything else. Errors: as Communicator::Agree.
+  // Called by all ranks before anything else. Errors: as Communicator::Agree.
   void Agree(std::span<const optimized::Agreement> agreements);
 
-  // Rank 0 only: TrainRun, together with the others.
+  // Rank 0 only: calls TrainRun together with the other ranks.
   //
   //   run      which one, as Next tells them
   //   options  `processes` is filled in here
@@ -45,10 +45,10 @@ class GridRanks {
   trainer::RunResult Lead(size_t run, const Config& config,
                           trainer::RunOptions options);
 
-  // Rank 0 only: there is nothing more to do, and all end with `code`.
+  // Rank 0 only: tells the others to end, all with `code`.
   void Dismiss(ExitCode code);
 
-  // Other ranks only: what to train next, with Follow; nothing at the end, when
+  // Other ranks only: what to train next with Follow; nullopt at the end, when
   // code() is that of Dismiss. Errors: StoppedError, as Lead.
   struct Task {
     size_t run;
@@ -57,16 +57,16 @@ class GridRanks {
   std::optional<Task> Next();
   ExitCode code() const { return code_; }
 
-  // Other ranks only: their part of Lead. A run that fails is no error here, as
-  // long as rank 0 can go on with another one.
+  // Other ranks only: does their part of Lead. A run that fails is no error
+  // here as long as rank 0 can go on with another run.
   // Errors   What makes this rank end.
   void Follow(const Config& config, trainer::RunOptions options);
 
  private:
-  // Tells the other ranks `order`, or is told.
+  // Sends `order` to the other ranks, or receives it from rank 0.
   struct Order;
   void Share(Order* order);
-  // TrainRun on all ranks.
+  // Calls TrainRun; all ranks must.
   trainer::RunResult Train(const Config& config, trainer::RunOptions options);
 
   const trainer::Ranks ranks_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grids of which each run is trained by several ranks, as a user starts them:
-// threads, or processes of an mpirun. Whoever trains, the results are the bytes
-// that one process leaves.
+// Grids whose runs are each trained by several ranks, as a user starts them:
+// threads, or processes of an mpirun. Either way the results are the bytes that
+// one process leaves.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -63,7 +63,7 @@ TEST_F(GridRanksProgram, ThreadsLeaveWhatOneRankLeaves) {
   ExpectAsAlone("jobs");
 }
 
-// And rank 0 alone speaks, also of a run that fails.
+// Only rank 0 prints, even about a run that fails.
 TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
   Train(MicroGrid(60, kDivergingRow));
   ASSERT_TRUE(EndedWith(alone_, 1));
@@ -95,13 +95,13 @@ TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
       << ranks->output();
   EXPECT_TRUE(fs::exists(RunFolder(0) / "result.h5"));
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
-  // Another number of ranks goes on.
+  // Another number of ranks continues the grid.
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished"));
   ExpectAsAlone();
 }
 
-// A run that another process holds is left to it, and waited for.
+// A run that another process holds is left to that process and waited for.
 TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
   ASSERT_TRUE(TakeTrained("alone"));
   HeldProgram other(Program(), {"run", "micro.toml", "--threads", "1"},
@@ -115,7 +115,7 @@ TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
   ExpectAsAlone();
 }
 
-// What finished runs lack is measured by ranks, too.
+// Ranks also measure what finished runs lack.
 TEST_F(GridRanksProgram, MeasureWhatFinishedRunsLack) {
   const std::string evaluations =
       "[evaluations]\ninference_tau_factors = [0.5]\nrouter_health = true\n";
@@ -151,7 +151,7 @@ TEST_F(GridRanksProgram, RefuseWhatRanksDisagreeOnBeforeAnythingIsWritten) {
   refused(2, of_rank_1({"--rows", "sparse-9"}), "sparse-9");
 }
 
-// Three ranks of two groups each add in another order than one process.
+// Three ranks with two groups each add in another order than one process.
 TEST_F(GridRanksProgram, ThatAreNoSubtreesLeaveAGridOfTheirOwn) {
   std::string grid = MicroGrid(60);
   grid.replace(grid.find("batch_sequences = 4"), 19, "batch_sequences = 12");
@@ -163,11 +163,11 @@ TEST_F(GridRanksProgram, ThatAreNoSubtreesLeaveAGridOfTheirOwn) {
                 "their own",
                 "1 of 1 runs finished"));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 2,
-                        "was trained by 3 ranks", "Go on with --ranks 3"));
+                        "was trained by 3 ranks", "Continue with --ranks 3"));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks", "2"}), 2,
-                        "was trained by 3 ranks", "Go on with --ranks 3"));
+                        "was trained by 3 ranks", "Continue with --ranks 3"));
   EXPECT_TRUE(EndedWith(Grid(three), 0, "3 of 3 runs finished"));
-  // Read by anybody, since nothing is trained.
+  // Any number of ranks can read it, since nothing is trained.
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished"));
   // The record is verified by as many ranks.

@@ -100,7 +100,7 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   EXPECT_TRUE(fs::exists(RunFolder(2, "more") / "result.h5"));
   // The numbers are those of a grid that trained all of them.
   EXPECT_EQ(Bytes("more/results.h5"), Bytes("runs/micro/results.h5"));
-  // Of what a record lacks nothing can be measured, also in a job, nor on a
+  // What a record lacks cannot be measured, neither in a job nor on a
   // checkpoint that is here without its result.
   fs::create_directories(RunFolder(1, "more"));
   fs::copy_file(RunFolder(1) / "checkpoint.h5",
@@ -139,7 +139,7 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   EXPECT_TRUE(EndedWith(Grid(verify), 0, "PASS: the same bits"));
   EXPECT_EQ(FilesIn(folder_ / "runs/verify-record"), Strings{});
 
-  // Flips a bit of one step, which the thinned curve need not contain.
+  // As if one step had other bits, which the thinned curve need not contain.
   RunRecord record = ReadRunRecord(folder_ / "a.h5");
   for (RecordedRun& run : record.runs) {
     char& digit = run.training_sha256[0];
@@ -154,7 +154,7 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   Strings excused = verify;
   excused.insert(excused.end(), {"--changed-by", "fedcba9876543210"});
   EXPECT_TRUE(EndedWith(Grid(excused), 2, "CHANGELOG.md names no such commit"));
-  excused.back() = "17da5c94";  // where tau lies among equal weights
+  excused.back() = "17da5c94";  // tau among equal weights
   EXPECT_TRUE(EndedWith(Grid(excused), 4, "other bits since 17da5c94"));
   WriteFileAtomically(folder_ / "text.txt", Bytes("text.txt") + "More.\n");
   EXPECT_TRUE(EndedWith(Grid(verify), 2, "other token files"));
@@ -201,7 +201,7 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   EXPECT_TRUE(Says(Bytes("runs/mini/report.html"), "Claims in miniature"));
   EXPECT_TRUE(
       Says(Bytes("runs/mini/claims.csv"), "C1a.group,NOT_TESTABLE,gcide,"));
-  // With other settings it is another grid.
+  // Other settings make it another grid.
   const auto other = Grid(
       {"run", "micro.toml", "--set", "training.steps=9", "--out", "other"});
   EXPECT_FALSE(Says(other.output, "miniature"));
@@ -228,7 +228,7 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--renew"}), 0,
                         "0 runs are new"));
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
-  // Nor does recording some of its runs again.
+  // Neither does recording some of its runs again.
   EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--seeds", "1234"}), 0,
                         "0 runs are new"));
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
@@ -278,7 +278,7 @@ TEST_F(GridRecord, TakesInABenchmark) {
   WriteFileAtomically(folder_ / "bench.json", bench(2000));
   EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--renew", "--to", "a.h5",
                               "--bench", "bench.json"}),
-                        2, "a.h5: has another benchmark"));
+                        2, "a.h5: has a different benchmark"));
   EXPECT_EQ(Bytes("a.h5"), record);
 }
 
@@ -391,7 +391,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
                       "--from", "golden/runs/mini.h5"}),
                 2, "is a record of the experiment regime"));
   EXPECT_TRUE(EndedWith(of_regime({"record"}, {"--to", "golden/runs/mini.h5"}),
-                        2, "is no record of the experiment regime"));
+                        2, "is not a record of the experiment regime"));
   EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
 
   // The rows have other settings than the recorded ones.
@@ -418,7 +418,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
 }
 
 TEST_F(GridRecord, PlansSayWhatCanBeShown) {
-  // Scores that are all but equal: their quadrature takes no time.
+  // Nearly equal scores, whose quadrature takes no time.
   const auto flat = [](const std::string& toml) {
     return Replaced(toml, "init_std = 0.2", "init_std = 1e-30");
   };

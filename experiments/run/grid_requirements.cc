@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tokens that the user names for the corpus of `config`.
+// Opens the tokens that the user names for the corpus of `config`.
 trainer::PreparedCorpus OpenTokens(const Config& config,
                                    const fs::path& prefix) {
   trainer::PreparedCorpus corpus =
@@ -48,7 +48,7 @@ trainer::PreparedCorpus OpenTokens(const Config& config,
   return corpus;
 }
 
-// What its token files will take, for messages.
+// How much disk the token files will take, for messages.
 std::string TokenDiskText(const Config& config, const RuntimeConfig& runtime) {
   const trainer::CorpusSize size = trainer::SizeOfCorpus(
       config.data.corpus, CacheFolder(), trainer::PlacesOf(runtime));
@@ -72,7 +72,7 @@ trainer::PreparedCorpus FindTokens(const GridRun& run,
   find.only_find = true;
   const trainer::CorpusSize size =
       trainer::SizeOfCorpus(config.data.corpus, CacheFolder(), find.places);
-  // A stand-in, which would be downloaded.
+  // A stand-in corpus, which would be downloaded.
   if (!size.here && size.bytes > 0) {
     trainer::RefuseToPrepare(config.data, config.model.vocab_size, find.places);
   }
@@ -214,13 +214,13 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
   ask("tasks", [&] { (void)RequireTaskItems(open, options); });
   ask("disk", [&] { RequireGridDiskSpace(open, options); });
   if (missing.empty()) return;
-  throw EnvironmentError(fmt::format(
-      "grid '{}' is of the paper's scale, and not all is here that its {} runs "
-      "need:{}\nThey take about {:.2g} FLOPs, {:.0f} GPU hours. `plan {}` "
-      "shows "
-      "all of it; `run mini` trains the same rows at a size for CPUs",
-      grid.name, open.size(), missing, flops, gpu_hours,
-      fmt::join(CommandWords(grid), " ")));
+  throw EnvironmentError(
+      fmt::format("grid '{}' is of the paper's scale, and this machine lacks "
+                  "something that its {} runs need:{}\nThey take about {:.2g} "
+                  "FLOPs, {:.0f} GPU hours. `plan {}` shows everything; `run "
+                  "mini` trains the same rows at a size for CPUs",
+                  grid.name, open.size(), missing, flops, gpu_hours,
+                  fmt::join(CommandWords(grid), " ")));
 }
 
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
@@ -248,8 +248,8 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
     }
     at_work.push_back(checkpoints);
   }
-  // Whichever runs are at work, they need no more than the largest ones
-  // together.
+  // Whichever runs are active at a time, they need no more than the largest
+  // ones.
   std::ranges::sort(at_work, std::greater());
   for (size_t i = 0; i < at_work.size() && std::cmp_less(i, jobs); ++i) {
     need += at_work[i];
@@ -263,12 +263,12 @@ void RequireGridDiskSpace(const std::vector<RunOutcome>& runs,
       DiskBytesStillNeeded(runs, options.jobs * options.processes_at_work);
   const int64_t free = FreeDiskBytes(options.folder);
   if (need <= free) return;
-  throw EnvironmentError(fmt::format(
-      "{}: the grid will write {} there, the disk has {} free; free some, "
-      "choose a folder on another disk with --out, {}or fewer runs with "
-      "--rows, --corpora or --seeds",
-      options.folder.string(), FormatBytes(need), FormatBytes(free),
-      options.jobs > 1 ? "fewer --jobs, " : ""));
+  throw EnvironmentError(
+      fmt::format("{}: the grid will write {} there, but the disk has {} free; "
+                  "free some, choose a folder on another disk with --out, {}or "
+                  "fewer runs with --rows, --corpora or --seeds",
+                  options.folder.string(), FormatBytes(need), FormatBytes(free),
+                  options.jobs > 1 ? "fewer --jobs, " : ""));
 }
 
 }  // namespace softmoe::experiments

@@ -35,7 +35,7 @@ namespace {
 // While it lives, children that ask for a device find none.
 struct NoDevice {
   NoDevice() { Fail(1); }
-  ~NoDevice() { Fail(1 << 30); }  // which does not come
+  ~NoDevice() { Fail(1 << 30); }  // a call that never comes
   static void Fail(int call) {
     simt::FailCall("cudaGetDeviceCount", call, 100);  // cudaErrorNoDevice
   }
@@ -57,8 +57,8 @@ TEST(DiskBytesStillNeeded, CountsOneSecondCheckpointForAllRuns) {
   EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1), l.disk_bytes);
 }
 
-// Three runs whose checkpoints are deleted: the larger ones count as often as
-// they can exist together.
+// Three runs whose checkpoints are deleted: only as many of the larger ones
+// count as can exist at a time.
 TEST(DiskBytesStillNeeded, CountsTheLargestOfThoseSideBySide) {
   std::vector<RunOutcome> runs(3);
   std::vector<int64_t> checkpoints;
@@ -171,7 +171,7 @@ TEST(RunGrid, CountsTheRunsThatAreAtWorkAtATime) {
                    need(2), "fewer --jobs"));
 }
 
-// The tasks would end with it, one by one.
+// The tasks would each end with this error.
 TEST(RunOnSlurm, RefusesAPrecisionInWhichItsTasksDoNotTrain) {
   const Grid grid =
       LoadGrid(GridPath("smoke"),
@@ -184,12 +184,12 @@ TEST(RunOnSlurm, RefusesAPrecisionInWhichItsTasksDoNotTrain) {
                      RunOnSlurm(grid, {.run = options,
                                        .place = {.folder = options.folder}});
                    }),
-                   "the CPU computes in fp32 alone"));
+                   "the CPU computes only in fp32"));
   EXPECT_TRUE(FilesIn(options.folder).empty());
 }
 
-// Whether a recorded run counts is known once its tokens are here, and making
-// these takes longer than missing a device.
+// Whether a recorded run counts is known only once its tokens are here, and
+// making them takes longer than finding that a device is missing.
 TEST(RunGrid, LooksForDevicesBeforeItPreparesCorporaOfTheRecord) {
   const NoDevice no_device;
   const std::filesystem::path cache = FreshFolder("record_cache");
@@ -235,7 +235,7 @@ TEST(CanBeMeasured, OnTheCheckpointOfAResultThatLacksSomething) {
   EXPECT_FALSE(CanBeMeasured(run));
   WriteFileAtomically(run.folder / "checkpoint.h5", "");
   EXPECT_TRUE(CanBeMeasured(run));
-  // Such a checkpoint was left by a training that did not end.
+  // The checkpoint of a recorded run is from a training that did not end here.
   run.recorded = true;
   EXPECT_FALSE(CanBeMeasured(run));
   run.recorded = false;
@@ -243,7 +243,7 @@ TEST(CanBeMeasured, OnTheCheckpointOfAResultThatLacksSomething) {
   EXPECT_FALSE(CanBeMeasured(run));
 }
 
-// Of rows that take other parts of a corpus, every one is looked at.
+// Rows may take different parts of a corpus, so every one is checked.
 TEST(RequireTokens, LooksAtEveryRow) {
   const std::filesystem::path folder = FreshFolder("tokens_of_rows");
   ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
@@ -270,7 +270,7 @@ TEST(RequireTokens, LooksAtEveryRow) {
   EXPECT_THROW(RequireTokens(grid, options), DataError);
 }
 
-// What RequirePaperScale reports as missing; kNoError if nothing.
+// What RequirePaperScale reports as missing; kNoError if nothing is.
 std::string MissingFor(const Grid& grid, bool trains_here) {
   GridRunOptions options;
   options.folder = FreshFolder("paper_scale") / "runs";

@@ -92,7 +92,7 @@ class GridSlurm : public GridProgram {
     return process;
   }
 
-  // How often a task has started to train.
+  // The number of times that a task has started to train.
   int Sessions(int task) const {
     const std::string log = Log(task), line = "grid micro: 1 runs in ";
     int sessions = 0;
@@ -149,8 +149,7 @@ TEST_F(GridSlurm, StoppedAndKilledTasksGoOnAndTheBitsAreThoseOfAnUnbrokenRun) {
   // checks every half minute.
   const std::string task = std::string(kJob) + "_0";
   ASSERT_TRUE(SetTimeLimit(task, 5));
-  // The last task, whose job id is the array's, requeues without the other
-  // task.
+  // The last task, whose job id is the array's, is requeued without the other.
   kill(killed, SIGKILL);
   ASSERT_TRUE(WaitFor(60, [&] { return Sessions(1) == 2; }));
   const std::string saved = "grid: stopped: SIGTERM";
@@ -196,8 +195,8 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
-// Each task is two processes, which srun starts, or mpirun. One of them is
-// killed: the other ends, and both come back.
+// Each task is two processes, started by srun or mpirun. If one of them is
+// killed, the other ends, and both come back.
 TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
   const Strings row = {"--rows", "star-1.5"};
   ASSERT_EQ(Grid(Joined(whole_, row)).exit_status, 0);

@@ -29,8 +29,8 @@ struct Progressed {
   double seconds = 0;  // over all steps
 };
 
-// Reads the log of the run with this configuration; throws DataError if it is
-// that of another.
+// Reads the log of the run with this configuration. Throws DataError if the log
+// belongs to another.
 Progressed ReadMetrics(const fs::path& path, const std::string& config_hash) {
   Progressed progressed;
   trainer::LogCheck check(config_hash);

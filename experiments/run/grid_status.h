@@ -20,11 +20,12 @@ struct RunProblems {
   bool damaged = false;
   bool unusable = false;  // cannot be read, or written
 
-  // Calls use(), and notes the kind of what it throws about a run's files and
-  // returns it.
+  // Calls use(). If it throws an error about a run's files, notes the kind of
+  // the error and returns it.
   std::optional<Error> Note(const std::function<void()>& use);
 
-  // kUsage if a file is damaged, or else kEnvironment if one is unusable.
+  // kUsage if a file is damaged, else kEnvironment if one is unusable, or
+  // kDone.
   ExitCode code() const;
 };
 
@@ -33,9 +34,9 @@ struct GridStatus {
   RunProblems problems;
 };
 
-// State, steps, losses, size and time of every run, and which process holds it.
-// Reads only, also while the grid is running. A run whose files are damaged or
-// cannot be read is a line of the table, too.
+// Returns the state, steps, losses, size and time of every run, and the process
+// that holds it. Only reads, even while the grid is running. A run whose files
+// are damaged or unreadable also has a line in the table.
 GridStatus DescribeStatus(const Grid& grid,
                           const std::filesystem::path& grid_folder);
 

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two runs that have begun, of which `write` makes the first one's metrics.
+// Two runs that have begun; `write` makes the metrics of the first.
 class GridStatusOf : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class GridStatusOf : public testing::Test {
   fs::path Metrics(size_t run) const {
     return folder_ / RunFolderName(grid_.runs[run]) / trainer::kMetricsName;
   }
-  // The first line of a run's log, and so many steps.
+  // The first line of a run's log, followed by this many steps.
   std::string Log(size_t run, int64_t steps) const {
     std::string lines = R"({"kind":"run","config_hash":")" +
                         ConfigHash(grid_.runs[run].config) + "\"}\n";
@@ -56,8 +56,8 @@ class GridStatusOf : public testing::Test {
     return R"({"kind":"step","step":)" + step +
            R"(,"loss":3.5,"seconds":0.5})" + "\n";
   }
-  // Whether the first run is `state`, which ends with its code, and the other
-  // one is shown with it.
+  // Whether the first run is shown as `state`, with the exit code that belongs
+  // to it, and the other run is still shown beside it.
   testing::AssertionResult FirstIs(const std::string& state,
                                    const std::string& problem) const {
     const GridStatus status = DescribeStatus(grid_, folder_);
@@ -102,7 +102,7 @@ TEST_F(GridStatusOf, ALogIsThatOfTheRun) {
   EXPECT_TRUE(FirstIs("damaged", Metrics(0).string() +
                                      ":1: a log of configuration " +
                                      ConfigHash(grid_.runs[1].config) +
-                                     ", and its folder is that of " +
+                                     ", but its folder is that of " +
                                      ConfigHash(grid_.runs[0].config)));
   WriteFileAtomically(Metrics(0), Step("1"));
   EXPECT_TRUE(FirstIs("damaged", Metrics(0).string() + ":1: the first line"));
@@ -119,7 +119,7 @@ TEST_F(GridStatusOf, WhatCannotBeReadHidesNoOtherRun) {
   fs::remove(metrics);
   fs::create_symlink(metrics.filename(), metrics);
   EXPECT_TRUE(FirstIs("unreadable", metrics.string()));
-  // As a folder without permission is, which root may read all the same.
+  // Unreadable like a folder without permission, which root could still read.
   const fs::path run = metrics.parent_path();
   fs::remove_all(run);
   fs::create_symlink(run.filename(), run);

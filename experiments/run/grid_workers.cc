@@ -29,7 +29,7 @@ constexpr int kWaitMilliseconds = 200;
 // The exit status of a body that returned false; not an ExitCode.
 constexpr int kNotDone = 64;
 // Sent by the parent. The parent, a terminal and a scheduler may all signal a
-// child and mean one request, so only the parent ends at once at a second
+// child for the same request, so only the parent ends at once on a second
 // signal.
 constexpr int kSaveAndEnd = SIGUSR1;
 
@@ -75,18 +75,20 @@ WorkerEnd Reap(size_t job, pid_t process, std::string problem) {
   WorkerEnd end;
   end.job = job;
   end.problem = std::move(problem);
-  if (reaped < 0) {  // where SIGCHLD is ignored
+  if (reaped < 0) {  // SIGCHLD is ignored
     end.code = ExitCode::kEnvironment;
-    if (end.problem.empty()) end.problem = "how its process ended is not known";
+    if (end.problem.empty()) {
+      end.problem = "it is unknown how its process ended";
+    }
   } else if (WIFSIGNALED(status) && WTERMSIG(status) == kSaveAndEnd) {
-    // Asked before its handler was there: nothing had begun.
+    // Signalled before its handler was installed: nothing had begun.
     end.code = ExitCode::kStopped;
     end.problem = "stopped before it began";
   } else if (WIFSIGNALED(status)) {
     end.code = ExitCode::kEnvironment;
     end.problem = fmt::format(
-        "its process was ended by signal {} ({}); the "
-        "same command goes on from its checkpoint",
+        "its process was ended by signal {} ({}); the same command continues "
+        "from its checkpoint",
         WTERMSIG(status), strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != kNotDone) {
     end.code = static_cast<ExitCode>(WEXITSTATUS(status));
@@ -120,9 +122,9 @@ void GridWorkers::Start(size_t job, const std::function<bool()>& body) {
   close(ends[1]);
   if (process < 0) {
     close(ends[0]);
-    throw EnvironmentError(
-        fmt::format("no process for another run: {}; fewer --jobs need fewer",
-                    strerror(error)));
+    throw EnvironmentError(fmt::format(
+        "cannot start a process for another run: {}; use fewer --jobs",
+        strerror(error)));
   }
   workers_.push_back(
       {.job = job, .process = process, .pipe = ends[0], .problem = ""});

@@ -26,8 +26,8 @@ struct WorkerEnd {
   std::string problem;  // what it threw, or which signal ended it
 };
 
-// Children that save and end when this process asks them to, and when it ends
-// for any reason.
+// Child processes that save and end when this process asks them to, or when it
+// ends for any reason.
 class GridWorkers {
  public:
   GridWorkers() = default;
@@ -35,13 +35,13 @@ class GridWorkers {
   GridWorkers(const GridWorkers&) = delete;
   GridWorkers& operator=(const GridWorkers&) = delete;
 
-  // Calls `body` in a child. This process must have no other threads then.
-  // Throws EnvironmentError if the system cannot create a process.
+  // Calls `body` in a child. This process must have no other threads. Throws
+  // EnvironmentError if the system cannot create a process.
   void Start(size_t job, const std::function<bool()>& body);
   // Acts like SIGTERM. However many signals reach a child, it saves and ends.
   void AskToStop() const;
-  // The children that have ended; waits up to 0.2 s for one, and not after a
-  // signal.
+  // Returns the children that have ended; waits up to 0.2 s for one, but not
+  // after a signal.
   std::vector<WorkerEnd> Wait();
 
   size_t size() const { return workers_.size(); }

@@ -16,7 +16,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// As RunMain tells exceptions apart: what the machine lacks is no self-check.
+// The codes of RunMain: what the machine lacks is no failed self-check.
 TEST(GridWorkers, EndWithTheCodeOfWhatTheyThrow) {
   const auto end_of = [](const std::function<bool()>& body) {
     GridWorkers workers;
@@ -41,7 +41,7 @@ TEST(GridWorkers, EndWithTheCodeOfWhatTheyThrow) {
       end_of([]() -> bool { throw std::logic_error("surprise"); });
   EXPECT_EQ(bug.code, ExitCode::kSelfCheck);
   EXPECT_TRUE(Says(bug.problem, "surprise"));
-  // Asked to stop before it could hear that.
+  // Asked to stop before it could handle the signal.
   const WorkerEnd early = end_of([]() -> bool {
     signal(SIGUSR1, SIG_DFL);
     return raise(SIGUSR1) == 0;
@@ -51,7 +51,7 @@ TEST(GridWorkers, EndWithTheCodeOfWhatTheyThrow) {
   const WorkerEnd lost = end_of([] { return true; });
   signal(SIGCHLD, before);
   EXPECT_EQ(lost.code, ExitCode::kEnvironment);
-  EXPECT_TRUE(Says(lost.problem, "is not known"));
+  EXPECT_TRUE(Says(lost.problem, "it is unknown"));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ ProcessRank RankOfEnvironment() {
   for (Variables names : kLaunchers) {
     const auto number = Whole(names.rank);
     if (!number) continue;
-    // srun --mpi=pmix gives the rank twice, and how many there are only once.
+    // srun --mpi=pmix gives the rank twice, but the number of ranks only once.
     if (std::string_view(names.rank) == kPmix.rank &&
         Whole(kSlurm.rank) == number) {
       names = kSlurm;

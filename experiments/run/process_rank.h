@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// process_rank.h - which of the processes of one mpirun or srun this is, as
-// their environment says; no MPI library is needed.
+// process_rank.h - which process of one mpirun or srun this is, as its
+// environment says; no MPI library is needed.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_PROCESS_RANK_H_
 #define SOFTMOE_EXPERIMENTS_RUN_PROCESS_RANK_H_
 
@@ -16,14 +16,14 @@ struct ProcessRank {
                            // above
 };
 
-// From the variables of the launcher that is nearest to this process: Open MPI,
-// then PMI (MPICH, Intel MPI), PMIx, Slurm; from Slurm's, too, where it started
-// the processes with PMIx. Throws ConfigError if there are none,
-// EnvironmentError if they contradict each other.
+// Reads the variables of the launcher that is nearest to this process: Open
+// MPI, then PMI (MPICH, Intel MPI), PMIx, Slurm; also Slurm's if it started the
+// processes with PMIx. Throws ConfigError if there are none, EnvironmentError
+// if they contradict each other.
 ProcessRank RankOfEnvironment();
 
-// The share of the machine's cores that a process has for its threads, at least
-// one and no more than it may run on.
+// The number of the machine's cores that a process has for its threads: at
+// least one, and no more than it may run on.
 int64_t ShareOfCores(const ProcessRank& rank);
 
 }  // namespace softmoe::experiments

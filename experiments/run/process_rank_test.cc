@@ -61,7 +61,7 @@ TEST(ProcessRank, MpirunInAJobOfSlurmCounts) {
              2, 4, 4);
 }
 
-// A process of srun --mpi=pmix has both, and its share of the cores.
+// A process of srun --mpi=pmix has both ranks, and its share of the cores.
 TEST(ProcessRank, SlurmSaysHowManyItHasStartedWithPmix) {
   ExpectRank(In({{"PMIX_RANK", "6"},
                  {"SLURM_PROCID", "6"},

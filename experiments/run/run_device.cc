@@ -37,7 +37,7 @@ optimized::DeviceIdentity IdentifyDevice(const RuntimeConfig& runtime) {
       },
       kLimits);
   if (!result.completed) {
-    throw EnvironmentError("device \"cuda\": the process that asked it " +
+    throw EnvironmentError("device \"cuda\": the process that queried it " +
                            result.failure + "; look at it with nvidia-smi");
   }
   if (result.value.starts_with(kFailed)) {

@@ -46,8 +46,8 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
   return result;
 }
 
-// Why the run failed. A process that retries it with success deletes the file,
-// perhaps right now.
+// Returns why the run failed. A process that retries it successfully may delete
+// the file at any moment.
 std::optional<std::string> ReadProblem(const fs::path& run_folder) {
   const fs::path path = run_folder / kProblemName;
   if (!fs::exists(path)) return std::nullopt;
@@ -66,8 +66,9 @@ void CheckCheckpoint(const RunOutcome& outcome) {
   try {
     trainer::Checkpoint{path};
   } catch (const DataError& error) {
-    throw DataError(fmt::format("{}. Or delete it: the run then begins again",
-                                error.what()));
+    throw DataError(
+        fmt::format("{}. Or delete it: the run then starts from the beginning",
+                    error.what()));
   } catch (const EnvironmentError&) {
     // Another process may have finished the run and deleted its checkpoint.
     if (fs::exists(path)) throw;
@@ -178,7 +179,7 @@ void RequireSameTokens(const GridOutcome& outcome) {
     throw ConfigError(fmt::format(
         "run {} was trained on other token files than {} has: {}; keep runs on "
         "another text in a folder of their own (--out), or, if the .json file "
-        "is the odd one, delete it: `run` writes it again",
+        "is the wrong one, delete it: `run` writes it again",
         run.run.id, first->second.of, other));
   }
 }

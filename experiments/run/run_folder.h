@@ -32,25 +32,26 @@ std::string RunFolderName(const GridRun& run);
 // directory.
 std::filesystem::path GridFolder(const Grid& grid, const std::string& out);
 
-// The folder, inside a grid's folder, for its report; with other seeds than the
-// file's, or with settings of its own, one that no other report replaces.
+// The folder, inside a grid's folder, for its report; for seeds other than the
+// file's, or other settings, a folder that no other report replaces.
 std::filesystem::path ReportFolder(const Grid& grid,
                                    const std::filesystem::path& grid_folder);
 
-// The state of `run` on disk; a result is read and must have the run's
-// configuration. Throws DataError that names a damaged or foreign file and the
-// remedy.
+// Returns the state of `run` on disk; reads its result, which must have the
+// run's configuration. Throws a DataError that names a damaged or foreign file
+// and the remedy.
 RunOutcome ReadRun(const GridRun& run,
                    const std::filesystem::path& grid_folder);
 
 // All runs and corpora of a grid. With `check_checkpoints`, the checkpoints of
-// interrupted runs are opened, too. Throws DataError with all damaged files.
+// interrupted runs are opened as well. Throws DataError naming all damaged
+// files.
 GridOutcome ReadGrid(const Grid& grid, const std::filesystem::path& grid_folder,
                      bool check_checkpoints);
 
 // Throws ConfigError if finished runs on one corpus were trained on different
-// token files, or on others than outcome.corpora says: their means would mix
-// two texts.
+// token files, or on files other than outcome.corpora says: their means would
+// mix two texts.
 void RequireSameTokens(const GridOutcome& outcome);
 
 // Records in a run's folder that it failed, or deletes that record.
@@ -66,8 +67,8 @@ std::string CorpusName(const GridRun& run);
 std::filesystem::path CorpusPrefix(const GridRun& run,
                                    const std::filesystem::path& grid_folder);
 
-// Whether `corpus`, of a GridOutcome, is what the run trains on: another may be
-// of the same text.
+// Whether `corpus`, of a GridOutcome, is the one that the run trains on;
+// another one may have the same text.
 bool IsCorpusOf(const GridRun& run, const trainer::PreparedCorpus& corpus);
 
 }  // namespace softmoe::experiments

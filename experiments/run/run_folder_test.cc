@@ -36,7 +36,7 @@ TEST(CorpusName, IsThatOfTheTokens) {
   const Grid part = LoadGrid(GridPath("smoke"), {"data.max_bytes=1000000"});
   EXPECT_NE(CorpusName(part.runs[0]), name);
 
-  // Of the same text; only the name of the prefix tells the two apart.
+  // The corpora have the same text; only the prefix's name tells them apart.
   trainer::PreparedCorpus corpus;
   corpus.corpus = run.config.data.corpus;
   corpus.prefix = CorpusPrefix(run, "runs/elsewhere");

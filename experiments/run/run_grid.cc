@@ -52,8 +52,8 @@ std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
   return time;
 }
 
-// The options that all ranks of a run share, except for the tokens, which rank
-// 0 distributes.
+// The options that all ranks of a run share, without the tokens, which rank 0
+// distributes.
 trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
                                  const GridRunOptions& options) {
   trainer::RunOptions result;
@@ -100,7 +100,7 @@ std::string Lacking(const RunOutcome& run) {
 
 class GridRunner {
  public:
-  // `found`: of ReadGrid, with checkpoints; `parts`: of RequireTaskItems.
+  // `found`: from ReadGrid, with checkpoints; `parts`: from RequireTaskItems.
   GridRunner(GridOutcome found, std::vector<std::string> parts,
              const GridRunOptions& options)
       : options_(options),
@@ -158,7 +158,7 @@ class GridRunner {
   }
 
   // Takes in what others have done, in the order in which a later `report`
-  // reads it.
+  // would.
   void ReadAgain() {
     outcome_ = WithRecord(ReadGrid(outcome_.grid, options_.folder,
                                    /*check_checkpoints=*/false));
@@ -186,7 +186,7 @@ class GridRunner {
     return text;
   }
 
-  // The state of a run by now, where others may have ended it.
+  // The current state of a run, which another process may have ended.
   RunState StateNow(const RunOutcome& run) const {
     try {
       const RunState now = ReadRun(run.run, options_.folder).state;
@@ -210,12 +210,12 @@ class GridRunner {
 
   // Appended to the reason why the grid stopped.
   std::string GoesOn() const {
-    return fmt::format(" ({}; the same command goes on)", FinishedRuns());
+    return fmt::format(" ({}; the same command continues)", FinishedRuns());
   }
 
   void StopIfAsked() const {
     if (!stop_.requested()) return;
-    stop_.ThrowIfRequested(FinishedRuns() + "; the same command goes on");
+    stop_.ThrowIfRequested(FinishedRuns() + "; the same command continues");
   }
 
   void RequireDiskSpace() const {
@@ -308,7 +308,7 @@ class GridRunner {
       Close(i);
       return true;
     }
-    // Everything else is done; only the waiting is given up.
+    // Everything else is done, so only waiting is given up.
     if (!obstacle.empty() && workers_.size() == 0) {
       throw EnvironmentError(obstacle + GoesOn());
     }
@@ -322,7 +322,7 @@ class GridRunner {
     try {
       const FolderLock lock(run_folder);
     } catch (const EnvironmentError&) {
-      // Somebody holds it, or may hold it, and will remove it.
+      // Its holder, if there is one, will remove it.
     }
   }
 
@@ -360,8 +360,8 @@ class GridRunner {
     return settled && (run.state == RunState::kFailed || Lacking(run).empty());
   }
 
-  // Takes how the run ended from its folder, where another process may have
-  // written it. A recorded run has none here, and stays what it is.
+  // Reads how the run ended from its folder, where another process may have
+  // written that. A recorded run has no end there and stays unchanged.
   void Reread(RunOutcome& run) const {
     RunOutcome now = ReadRun(run.run, options_.folder);
     if (!HasEnded(now.state)) return;
@@ -378,8 +378,8 @@ class GridRunner {
         return;
       }
     }
-    // Another process came first, or removed what the worker left, or the
-    // worker saved its state and the same command continues it.
+    // Another process came first or removed what the worker left, or the worker
+    // saved its state, from which the same command continues.
     open_.push_back(end.job);
     if (end.code == ExitCode::kDone) return;
     if (stopping_ && end.code == ExitCode::kStopped) return;
@@ -410,7 +410,7 @@ class GridRunner {
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(error.what() + GoesOn());
     } catch (const DataError& error) {
-      // A damaged file is not a property of the row; verdicts would call it
+      // A damaged file is not a property of the row, which verdicts would call
       // diverged.
       throw DataError(error.what() + GoesOn());
     }
@@ -435,7 +435,7 @@ class GridRunner {
     try {
       run.result = CallTrainer(run);
       run.state = RunState::kFinished;
-      // Not before: others would find neither the failure nor its end.
+      // Not earlier, or others would find neither the failure nor its end.
       ForgetProblem(run.folder);
     } catch (const NumericsError& error) {
       run.state = RunState::kFailed;
@@ -444,7 +444,7 @@ class GridRunner {
     }
   }
 
-  // If that is impossible, the run stays finished and the reason is printed.
+  // If it cannot be measured, the run stays finished and the reason is printed.
   void EvaluateFinished(RunOutcome& run) {
     const fs::path checkpoint = run.folder / trainer::kCheckpointName;
     std::string obstacle;
@@ -479,7 +479,7 @@ class GridRunner {
   const GridRunOptions options_;
   const StopSignal stop_;
   GridCorpora corpora_;
-  std::vector<std::string> notes_;  // to be said before anything begins
+  std::vector<std::string> notes_;  // to be printed before anything begins
   GridOutcome outcome_;
   GridProgress progress_;
   std::vector<size_t> open_;  // positions in options_.selected
@@ -487,7 +487,7 @@ class GridRunner {
   std::vector<std::optional<fs::file_time_type>> problem_times_;
   std::set<size_t> said_held_;
   bool trained_ = false;   // trained something in this session
-  bool stopping_ = false;  // whether the workers know it
+  bool stopping_ = false;  // asked the workers to stop
   GridWorkers workers_;
 };
 

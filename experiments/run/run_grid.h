@@ -26,20 +26,20 @@ struct GridRunOptions {
   std::optional<RunRecord> record;  // its runs count as finished
   // Folder of the items of the tasks in [evaluations] (task_items.h).
   std::filesystem::path task_files;
-  // By data.corpus: PREFIX of token files that serve instead of those that the
-  // cache has, or that would be prepared. They are part of no hash.
+  // Keyed by data.corpus: the PREFIX of token files to use instead of those
+  // that the cache has or that would be prepared. Part of no hash.
   std::map<std::string, std::filesystem::path> tokens;
   bool quiet = false;  // no progress on stderr
   int64_t jobs = 1;    // runs at a time, one process each if > 1
   // Processes that share the runs, each with `jobs` at a time.
   int64_t processes_at_work = 1;
-  // Threads per run, unless its settings say; 0: the cores / jobs.
+  // Threads per run, unless its settings give them; 0: the cores / jobs.
   int64_t threads = 0;
   // Ranks that train a run together: threads of its process...
   int ranks = 1;
   // ...or processes, of which this one is rank 0; then `jobs` is 1.
   GridRanks* processes = nullptr;
-  // What carries between ranks (rank_devices.h).
+  // How data is exchanged between ranks (rank_devices.h).
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
@@ -52,31 +52,31 @@ int NumRanks(const GridRunOptions& options);
 // bits, for any number of threads, jobs and processes, interrupted or not.
 //
 // Other processes may work in the folder: this one takes runs that nobody
-// holds, and in the end waits for those that are held, to take them over if
-// their process disappears before they are finished.
+// holds, and finally waits for those that are held, to take them over if their
+// process disappears before they are finished.
 //
 // Evaluations that a finished run lacks are measured on its checkpoint; if that
 // is gone, a line says what is missing and how to get it, and the grid goes on.
-// Answers to other items of a task than those in options.task_files are
-// lacking; a line says of which tasks only a part is there.
+// Answers to items other than those in options.task_files count as lacking; a
+// line names the tasks of which only a part of the items is there.
 //
 // Ranks give the bits of one wherever they can (RanksInIdentity in trainer.h);
 // where not, a line says so, and finished runs of another number are refused.
 //
-// A run that diverges (NumericsError) is recorded and does not keep the others
-// from running. Throws, besides what LoadGrid and PrepareCorpus throw:
-// ConfigError (balance groups that do not divide among the
-// ranks, before anything is written), EnvironmentError (no device, disk full, a
-// lock of a machine that cannot be asked), DataError (damaged files found in
-// the folder, before anything is trained), StoppedError (stop_signal.h;
-// state saved), and what RequireTaskItems and RequireTokens
-// (grid_requirements.h) throw, before anything is written.
+// A run that diverges (NumericsError) is recorded and does not keep others from
+// running. Throws, besides what LoadGrid and PrepareCorpus throw: ConfigError
+// (balance groups that do not divide among the ranks, before anything is
+// written), EnvironmentError (no device, disk full, a lock of a machine that
+// cannot be asked), DataError (damaged files found in the folder, before
+// anything is trained), StoppedError (stop_signal.h; state saved), and what
+// RequireTaskItems and RequireTokens (grid_requirements.h) throw, before
+// anything is written.
 GridOutcome RunGrid(Grid grid, const GridRunOptions& options);
 
-// The part of the other ranks, where `options.processes` are several: trains
-// with rank 0 whatever RunGrid trains there. Returns the code of
-// GridRanks::Dismiss, which rank 0 calls after RunGrid. What RunGrid throws
-// there ends the others with the same code.
+// The part of the other ranks if `options.processes` are several: trains
+// whatever RunGrid trains on rank 0. Returns the code of GridRanks::Dismiss,
+// which rank 0 calls after RunGrid. What RunGrid throws on rank 0 ends the
+// others with the same code.
 ExitCode FollowGrid(const Grid& grid, const GridRunOptions& options);
 
 }  // namespace softmoe::experiments

@@ -44,11 +44,11 @@ struct RunOutcome {
 struct GridOutcome {
   Grid grid;
   std::vector<RunOutcome> runs;
-  // One for each prepared corpus; found by the file name of its prefix, that of
-  // CorpusPrefix.
+  // One for each prepared corpus; identified by the file name of its prefix,
+  // which is that of CorpusPrefix.
   std::vector<trainer::PreparedCorpus> corpora;
-  // From the record that `runs` were taken from, if any: the definitions of the
-  // claims in miniature under which it was begun, and its benchmark.
+  // From the record that `runs` were taken from, if any: the hash of the
+  // definitions under which it was begun, and its benchmark.
   std::string margins_sha256;
   std::vector<golden::ThroughputSamples> throughput;
 };

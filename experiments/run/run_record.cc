@@ -41,18 +41,18 @@ constexpr size_t kEvenPoints = kRecordedPoints - kFirstPoints;
 
 int64_t Seed(const RecordedRun& run) { return run.result.config.training.seed; }
 
-// Otherwise one row's numbers would mix two settings.
+// Throws DataError if the settings differ: one row's numbers would mix both.
 void RequireOneReading(const RunRecord& record, const RecordedRun& run,
                        const RecordedRun& first) {
   Config there = first.result.identity.config;
   there.training.seed = Seed(run);
   if (ConfigHash(there) == ConfigHash(run.result.identity.config)) return;
-  throw DataError(fmt::format(
-      "{}: mixes readings of a row: {} has other settings than {}: {}; record "
-      "the runs of one of them in another file",
-      record.path.string(), run.id, first.id,
-      trainer::DescribeConfigDifferences(
-          trainer::CompareConfigs(there, run.result.identity.config))));
+  throw DataError(
+      fmt::format("{}: mixes readings of a row: {} has other settings than {}: "
+                  "{}; record the runs of one of them in another file",
+                  record.path.string(), run.id, first.id,
+                  trainer::DescribeConfigDifferences(trainer::CompareConfigs(
+                      there, run.result.identity.config))));
 }
 
 // How many runs have each value: "v3" -> 12.
@@ -65,7 +65,7 @@ std::string Listed(const Counts& counts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// The local tokens of `run`; nullptr if nothing is known about them.
+// The tokens of `run` on this machine; nullptr if nothing is known about them.
 const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
                                          const GridRun& run) {
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
@@ -74,7 +74,7 @@ const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
   return nullptr;
 }
 
-// Throws DataError if tokens of a corpus of the record are not `tokens`.
+// Throws DataError if the tokens of `recorded` are not `tokens`.
 void RequireTokens(const trainer::TokenIdentity& tokens,
                    const trainer::PreparedCorpus& recorded,
                    const fs::path& record) {
@@ -93,7 +93,7 @@ std::string LackingBeside(const trainer::RunResult& run,
   return trainer::MissingEvaluations(trainer::WithEarlierPlans({}, other), run);
 }
 
-// The part of `evaluations` that `other` has, too, whatever its numbers.
+// The part of `evaluations` that `other` also has, whatever its numbers.
 trainer::FinalEvaluations SharedWith(const trainer::FinalEvaluations& other,
                                      trainer::FinalEvaluations evaluations) {
   const auto share_tasks = [](const std::vector<TaskResult>& there,
@@ -127,7 +127,7 @@ struct ResultDifference {
   bool repeatable = true;
 };
 
-// Of the evaluations that both have.
+// Compares the evaluations that both results have.
 ResultDifference OtherEvaluations(const trainer::RunResult& recorded,
                                   const trainer::RunResult& run) {
   if (!recorded.final_evaluations || !run.final_evaluations) return {};
@@ -165,16 +165,16 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
               : OtherEvaluations(there.result, *run.result);
       if (!other.what.empty()) {
         throw DataError(fmt::format(
-            "{}: has {} with other {}: recorded of version {} and instruction "
-            "set {}, now of {} and {}. It stays as it was recorded; {}--to "
-            "another file records the new one",
+            "{}: has {} with other {}: recorded from version {} and "
+            "instruction set {}, now from {} and {}. The record is unchanged; "
+            "{}--to another file records the new one",
             record.path.string(), there.id, other.what,
             there.result.code_version,
             trainer::PlaceText(there.result.identity), run.result->code_version,
             trainer::PlaceText(run.result->identity),
-            other.repeatable
-                ? "`verify-record` says which of them this program gives, and "
-                : ""));
+            other.repeatable ? "`verify-record` tells which of the two this "
+                               "program gives, and "
+                             : ""));
       }
       if (!LackingBeside(there.result, *run.result).empty() &&
           LackingBeside(*run.result, there.result).empty()) {
@@ -196,8 +196,8 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   ++change.added;
 }
 
-// Throws DataError if a run was recorded with other settings than it has now:
-// its row would mix the two.
+// Throws DataError if a run was recorded with other settings than it has in
+// `outcome`: its row would mix the two.
 void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     const auto there =
@@ -214,7 +214,7 @@ void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
   }
 }
 
-// Throws DataError for a run that ended and that the definitions do not plan.
+// Throws DataError for a run that has ended but is not planned by `regime`.
 void RequirePlanned(const golden::RegimeDefinitions& regime,
                     const GridOutcome& outcome, const fs::path& record) {
   for (const RunOutcome& run : outcome.runs) {
@@ -264,12 +264,12 @@ void CheckRuns(const RunRecord& record) {
     if (!new_bits && Seed(*twin->second) != Seed(run)) {
       throw Error(
           ExitCode::kMistrusted,
-          fmt::format("{}: MISTRUSTED: {} and {} have the same bits, and two "
-                      "seeds never give the same: one of them is not what its "
-                      "name says. Nothing was recorded; delete the result.h5 "
-                      "of both in the folder of the grid, `run` them again, "
-                      "and record that",
-                      record.path.string(), twin->second->id, run.id));
+          fmt::format(
+              "{}: MISTRUSTED: {} and {} have the same bits, though two seeds "
+              "never give the same: one of them is not what its name says. "
+              "Nothing was recorded; delete the result.h5 of both in the "
+              "folder of the grid, `run` them again, and record the results",
+              record.path.string(), twin->second->id, run.id));
     }
   }
   for (const std::string& key : record.diverged) {
@@ -332,11 +332,11 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   } else {
     RequireKnownMargins(grown);
     if (of_regime != IsRegime(grown)) {
-      throw DataError(fmt::format(
-          "{}: is {} of the experiment {}, whose runs are judged by "
-          "themselves; "
-          "record these in another file (--to)",
-          record.path.string(), of_regime ? "no record" : "a record", kRegime));
+      throw DataError(
+          fmt::format("{}: is {} of the experiment {}, whose runs are judged "
+                      "on their own; record these in another file (--to)",
+                      record.path.string(),
+                      of_regime ? "not a record" : "a record", kRegime));
     }
   }
   for (const GridRun& run : outcome.grid.runs) {
@@ -375,11 +375,11 @@ void AddBenchmark(const std::string& text, const std::string& place,
                   RunRecord& record) {
   ParseBenchSamples(text, place);
   if (!record.bench.empty() && record.bench != text) {
-    throw DataError(fmt::format(
-        "{}: has another benchmark than {}, and keeps what it has: of two "
-        "measurements nobody may choose. Record into another file (--to) to "
-        "judge by this one",
-        record.path.string(), place));
+    throw DataError(
+        fmt::format("{}: has a different benchmark from {} and keeps it, since "
+                    "nobody may choose between two measurements; to judge by "
+                    "the new one, record into another file (--to)",
+                    record.path.string(), place));
   }
   record.bench = text;
 }

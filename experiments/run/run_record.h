@@ -37,10 +37,10 @@ struct RecordedRun {
 
 struct RunRecord {
   std::filesystem::path path;
-  // Hash() of MiniatureClaims, or of RegimeDefinitions for that experiment,
-  // when the first run was recorded; never renewed.
+  // Hash() of MiniatureClaims, or of RegimeDefinitions for `regime`, from when
+  // the first run was recorded; never renewed.
   std::string margins_sha256;
-  // The planned runs of all grids recorded here, each once.
+  // The planned runs of all grids that were recorded here, each once.
   std::vector<PlannedRun> planned;
   std::vector<RecordedRun> runs;  // by id
   // Keys of planned runs that diverged, which left no result.
@@ -49,8 +49,8 @@ struct RunRecord {
   std::map<std::string, trainer::PreparedCorpus> corpora;
   // The unmodified output of //:bench at the mini grid's size; "": none.
   std::string bench;
-  // The runs' summary for //:golden; not written without documents, and never
-  // read here: SummarizeRecord makes it from the runs.
+  // The runs' summary for //:golden, which SummarizeRecord makes from the runs;
+  // not written without documents, and never read here.
   golden::RecordedResults results;
 
   const RecordedRun* Find(const std::string& key) const;  // nullptr: not there
@@ -58,27 +58,27 @@ struct RunRecord {
   std::vector<std::string> Missing() const;
 };
 
-// At most kRecordedPoints of `steps`, including the last: all of them, or the
-// first ten, where the loss falls fastest, plus 140 spread evenly such that
-// each twentieth of training ends at one.
+// Returns at most kRecordedPoints of `steps`, including the last: all of them,
+// or the first ten, where the loss falls fastest, plus 140 spread evenly such
+// that each twentieth of training ends at one.
 std::vector<trainer::StepRecord> ThinnedSteps(
     const std::vector<trainer::StepRecord>& steps);
 
 // Throws DataError if the record holds a run twice, or a row with different
-// settings, or says that a run diverged that is finished or not planned; Error
-// with ExitCode::kMistrusted if two runs with different seeds have the same
-// bits.
+// settings, or calls a run diverged that is finished or not planned. Throws
+// Error with ExitCode::kMistrusted if two runs with different seeds have the
+// same bits.
 void CheckRuns(const RunRecord& record);
 
-// Throws EnvironmentError if the file cannot be written; then the old one is
-// intact; and what CheckRuns throws.
+// Throws EnvironmentError if the file cannot be written, which leaves the old
+// one intact, and what CheckRuns throws.
 void WriteRunRecord(const RunRecord& record);
 
-// Throws EnvironmentError if the file is missing; DataError with the remedy if
-// it is damaged; and what CheckRuns throws, with the remedy.
+// Throws EnvironmentError if the file is missing, DataError with the remedy if
+// it is damaged, and what CheckRuns throws, with the remedy.
 RunRecord ReadRunRecord(const std::filesystem::path& path);
 
-// Does what ReadRunRecord does; gives an empty record if there is no file.
+// Like ReadRunRecord, but returns an empty record if there is no file.
 RunRecord OpenRunRecord(const std::filesystem::path& path);
 
 // The number of new runs, and of old ones that gained evaluations.
@@ -89,28 +89,27 @@ struct RecordChange {
 // Adds the finished runs of `outcome` that the record lacks, and notes which of
 // the others diverged. Existing runs are neither dropped nor replaced; they
 // only gain missing evaluations, from a run that has all of theirs. Throws
-// DataError if the record was made under other margins or on other tokens, or
-// has the same run with other bits, in training or in an evaluation that both
-// have, or asked other items of a task; another run with the same id, or a row
-// with other settings; if one of the two is of the experiment `regime` and the
-// other is not, or has a run that golden/paper/regime.toml does not plan; and
-// what ReadRunRecord throws.
+// DataError if the record has other margins or tokens; the same run with other
+// bits, in training or in an evaluation that both have, or with other items of
+// a task; another run with the same id, or a row with other settings; if only
+// one of the two is of the experiment `regime`, or a run of that experiment is
+// not planned in golden/paper/regime.toml; and what CheckRuns throws.
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
 
 // Adds the output of //:bench (bench_samples.h); messages call it `place`.
-// Throws DataError if the text is invalid, or if the record has another: nobody
-// may choose between two measurements.
+// Throws DataError if the text is invalid, or if the record has other output:
+// nobody may choose between two measurements.
 void AddBenchmark(const std::string& text, const std::string& place,
                   RunRecord& record);
 
-// One line each: "12 of 76 planned runs: PARTIAL; missing: ...".
+// Returns a few lines: "PATH: 12 of 76 planned runs: PARTIAL", "missing: ...".
 std::string DescribeRecord(const RunRecord& record);
 
-// A line with the runs of rows of `judged`, the grid that the record is
-// summarized for, which have other seeds or settings than it; "": none.
+// Returns a line with the runs in rows of `judged`, the grid that the record is
+// summarized for, that have other seeds or settings than the grid; "" if none.
 std::string DescribeUnjudged(const Grid& judged, const RunRecord& record);
 
-// Whether it is the unmodified experiment `regime` with the mini grid's sizes:
+// Whether `grid` is the experiment `regime` with the mini grid's sizes and
 // nothing set but [runtime]. Only then are its runs judged.
 bool IsRegime(const Grid& grid);
 
@@ -121,13 +120,13 @@ bool IsRegime(const RunRecord& record);
 // their history.
 void RequireKnownMargins(const RunRecord& record);
 
-// Counts runs of `outcome` that have not ended but are in the record as
-// finished, if configuration and tokens are the same; for corpora that
-// `outcome` does not know, the record's tokens are assumed. Waiting ones that
-// diverged where they were recorded count as failed, on the same conditions.
-// Returns what to print for the user: how many, versions and instruction sets,
-// and what was left out. Throws DataError if both are of the experiment
-// `regime`, and a run of the record has other settings than its row has now.
+// Counts runs of `outcome` that have not ended as finished if the record has
+// them with the same configuration and tokens; for corpora that `outcome` does
+// not know, the record's tokens are assumed. On the same conditions, waiting
+// runs that diverged when they were recorded count as failed. Returns what to
+// print for the user: how many, their versions and instruction sets, and what
+// was left out. Throws DataError if both are of the experiment `regime` and a
+// run of the record has other settings than in `outcome`.
 std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
                                           GridOutcome& outcome);
 

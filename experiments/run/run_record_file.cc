@@ -45,7 +45,7 @@ std::string CurvesGroup(int64_t num_layers) {
   return fmt::format("/curves/layers{}", num_layers);
 }
 
-// Reads the points of each run from the curves of all runs, checked.
+// Reads and checks the points of each run in the curves of all runs.
 class CurveReader {
  public:
   explicit CurveReader(const Hdf5Reader& file) : file_(file) {}
@@ -201,7 +201,7 @@ RunRecord ReadRunRecord(const fs::path& path) {
     return ReadFile(path);
   } catch (const DataError& error) {
     throw DataError(fmt::format(
-        "{} (A record is never mended: get it from version control again, or "
+        "{} (A record is never repaired: get it from version control again, or "
         "`record` the finished runs into another file.)",
         error.what()));
   }

@@ -149,7 +149,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
   EXPECT_EQ(ReadWholeFile(path),
             ReadWholeFile(path.parent_path() / "at_once.h5"));
 
-  // More was measured later. A run that has less takes nothing away.
+  // More was measured later. A run with fewer evaluations takes none away.
   GridOutcome later = all;
   trainer::RunResult& more = *later.runs[4].result;
   more.final_evaluations->inference_tau.push_back(
@@ -164,7 +164,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
   EXPECT_EQ(kept.inference_tau[0].factor, 2);
 }
 
-// That both have an evaluation does not say that both have the same.
+// Both have an evaluation, but with different numbers.
 TEST(RunRecord, RefusesOtherEvaluations) {
   GridOutcome all = FinishedGrid();
   trainer::FinalEvaluations& has = EvaluationsOf(all.runs[4]);
@@ -218,10 +218,10 @@ TEST(RunRecord, RefusesOtherEvaluations) {
         MessageOf(ExitCode::kUsage, [&] { add(change); });
     EXPECT_TRUE(Says(message, "a.h5: has " + all.runs[4].run.id, says,
                      "--to another file records the new one"));
-    // It asks one of the two, so it can say nothing about the other.
-    EXPECT_EQ(message.find("`verify-record` says") != std::string::npos,
+    // `verify-record` asks one set of items: it says nothing about the other.
+    EXPECT_EQ(message.find("`verify-record` tells") != std::string::npos,
               says == bits);
-    // Nor is what is new taken from such a run.
+    // New evaluations of such a run are not taken either.
     EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage,
                                [&] {
                                  add([&](trainer::FinalEvaluations& e) {
@@ -340,7 +340,7 @@ TEST(RunRecord, RefusesWhatCannotBe) {
   EXPECT_EQ(ReadWholeFile(path), bytes);
 }
 
-// Without that its row would be judged by the seeds that did not.
+// Otherwise its row would be judged by the seeds that did not diverge.
 TEST(RunRecord, KeepsThatARunDiverged) {
   const fs::path path = FreshFolder("diverged") / "example.h5";
   const GridOutcome all = FinishedGrid();
@@ -359,18 +359,18 @@ TEST(RunRecord, KeepsThatARunDiverged) {
   EXPECT_EQ(outcome.runs[2].state, RunState::kFailed);
   EXPECT_TRUE(Says(outcome.runs[2].problem, path.string()));
   EXPECT_EQ(outcome.runs[3].state, RunState::kFinished);
-  // On other tokens it says nothing, as a finished run does not.
+  // On other tokens it says nothing, and neither does a finished run.
   GridOutcome other = outcome;
   other.runs[2].state = RunState::kWaiting;
   other.corpora[0].tokens.data_sha256 = std::string(64, 'c');
   EXPECT_TRUE(Says(TakeRecordedRuns(record, other).front(), id,
                    "does not count as diverged"));
   EXPECT_EQ(other.runs[2].state, RunState::kWaiting);
-  // On disk the run goes on: the folder says more than the record.
+  // The run goes on in the folder, which counts for more than the record.
   Interrupt(outcome.runs[2]);
   TakeRecordedRuns(record, outcome);
   EXPECT_EQ(outcome.runs[2].state, RunState::kInterrupted);
-  // It ended in the end, perhaps on another instruction set.
+  // The run finished after all, perhaps on another instruction set.
   EXPECT_EQ(AddFinishedRuns(all, record).added, 1u);
   EXPECT_TRUE(record.diverged.empty());
 }
@@ -412,7 +412,7 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
            "nobody may choose"));
   EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage,
                              [&] { AddBenchmark("{}", "b.json", record); }),
-                   "b.json: is no JSON of //:bench"));
+                   "b.json: is not JSON from //:bench"));
   EXPECT_EQ(record.bench, Bench(1000));
   GridOutcome outcome = FinishedGrid();
   TakeRecordedRuns(record, outcome);

@@ -99,8 +99,8 @@ void RequireSlurm() {
   for (const char* program : {"sbatch", "squeue"}) {
     if (HaveProgram(program)) continue;
     throw EnvironmentError(fmt::format(
-        "--launcher=slurm: there is no {} in PATH; call this where jobs of a "
-        "Slurm cluster are submitted (its commands are in Debian's package "
+        "--launcher=slurm: there is no {} in PATH; run this on a machine that "
+        "submits jobs to a Slurm cluster (its commands are in Debian's package "
         "slurm-client), or train here with --launcher=local",
         program));
   }
@@ -108,7 +108,7 @@ void RequireSlurm() {
 
 // Throws EnvironmentError with sbatch's message if it refuses.
 SlurmJobId SubmitScript(const std::filesystem::path& script) {
-  // Ctrl-C must not end it once Slurm may have accepted the job.
+  // Ctrl-C must not end sbatch once Slurm may have accepted the job.
   const ProgramResult result =
       RunProgram({"sbatch", "--parsable", script.string()},
                  script.parent_path(), /*own_group=*/true);
@@ -122,15 +122,15 @@ SlurmJobId SubmitScript(const std::filesystem::path& script) {
               .cluster = end == std::string::npos ? "" : line.substr(end + 1)};
     }
   }
-  throw EnvironmentError(fmt::format(
-      "sbatch {} ended with {} and said: {}. Options that this cluster asks "
-      "for, such as \"--account=me\", go into sbatch = [...] of [cluster] "
-      "in the grid's file",
-      script.string(), result.exit_status, OneLine(result.output)));
+  throw EnvironmentError(
+      fmt::format("sbatch {} ended with {} and said: {}. Options that this "
+                  "cluster requires, such as \"--account=me\", go into sbatch "
+                  "= [...] of [cluster] in the grid's file",
+                  script.string(), result.exit_status, OneLine(result.output)));
 }
 
 // The job's tasks in the queue; none once Slurm has ended them all or forgotten
-// the job, whose number another may then have. nullopt if Slurm does not
+// the job, whose number may then belong to another. nullopt if Slurm does not
 // answer; `*failure` is then squeue's message.
 std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
                                                    std::string* failure) {
@@ -189,8 +189,8 @@ constexpr std::chrono::milliseconds kLook(200);
 // Interval between questions to Slurm, whose controller serves all users.
 constexpr std::chrono::seconds kAsk(10);
 
-// A submitted job and the rows of its tasks; "": a task that has ended, whose
-// row another job has.
+// A submitted job and the rows of its tasks; "" for a task that has ended and
+// whose row is in another job.
 struct Submitted {
   SlurmJobId id;
   SlurmJob job;
@@ -208,7 +208,7 @@ fs::path JobRecordPath(const SlurmJob& job, const SlurmJobId& id) {
   return fs::path(job.logs) / fmt::format("{}-{}.json", job.name, id.number);
 }
 
-// Empty if the file is not such a record, or belongs to another command.
+// nullopt if the file is not such a record, or belongs to another command.
 std::optional<Submitted> ReadJobRecord(const fs::path& path,
                                        const SlurmJob& job) {
   const auto record = ParseJsonObject(ReadWholeFile(path));
@@ -227,9 +227,9 @@ std::optional<Submitted> ReadJobRecord(const fs::path& path,
 
 class SlurmLauncher {
  public:
-  // `runs`: selected, in the order of the grid, in which EstimateGrid finds the
-  // seeds of a row, one after the other; a task trains them in the order of
-  // their waves.
+  // `runs`: the selected ones, in the order of the grid, in which the seeds of
+  // a row follow each other, as EstimateGrid needs; a task trains them in the
+  // order of their waves.
   SlurmLauncher(const Grid& grid, const SlurmLaunchOptions& options,
                 const std::vector<RunOutcome>& runs)
       : grid_(grid), options_(options) {
@@ -309,7 +309,7 @@ class SlurmLauncher {
           }) == 0) {
         continue;
       }
-      fmt::print("job {} of an earlier command goes on: {}\n",
+      fmt::print("job {} of an earlier command is still in Slurm's queue: {}\n",
                  submitted->id.number, DescribeTasks(tasks));
       // Rows of ended tasks are submitted again: their logs are the new job's.
       Submitted still = *submitted;
@@ -325,24 +325,24 @@ class SlurmLauncher {
     std::string failure;
     const auto tasks = TasksInQueue(job, &failure);
     if (tasks) return *tasks;
-    throw EnvironmentError(fmt::format(
-        "{} failed, so whether that job is still at work is not known: {}; try "
-        "again when Slurm answers",
-        FollowCommand(job), failure));
+    throw EnvironmentError(
+        fmt::format("{} failed, so it is unknown whether that job is still at "
+                    "work: {}; try again when Slurm answers",
+                    FollowCommand(job), failure));
   }
 
   void SubmitJob(const SlurmJob& job) {
     const fs::path script = fs::path(job.logs) / (job.name + ".sh");
     WriteFileAtomically(script, SlurmScript(job));
-    const StopSignal stop;  // heard once the job is recorded
+    const StopSignal stop;  // takes effect once the job is recorded
     Submitted submitted = {.id = {}, .job = job};
     try {
       submitted.id = SubmitScript(script);
     } catch (const EnvironmentError& error) {
       if (jobs_.empty()) throw;
       throw EnvironmentError(
-          fmt::format("{}. What was submitted before goes on; {}", error.what(),
-                      HowToGoOn()));
+          fmt::format("{}. Jobs that were submitted before continue; {}",
+                      error.what(), HowToGoOn()));
     }
     jobs_.push_back(submitted);
     fmt::print(
@@ -356,15 +356,15 @@ class SlurmLauncher {
                           JobRecordLine(submitted));
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(fmt::format(
-          "{}. Job {} goes on, but is not recorded, and the same command would "
-          "submit its rows again: {} ends it",
+          "{}. Job {} continues, but is not recorded, and the same command "
+          "would submit its rows again: {} ends it",
           error.what(), submitted.id.number, CancelCommand(submitted.id)));
     }
     ThrowIfRequested(stop);
   }
 
   void ThrowIfRequested(const StopSignal& stop) const {
-    stop.ThrowIfRequested("what was submitted goes on; " + HowToGoOn());
+    stop.ThrowIfRequested("submitted jobs continue; " + HowToGoOn());
   }
 
   std::string HowToGoOn() const {
@@ -393,7 +393,7 @@ class SlurmLauncher {
     }
   }
 
-  // For results that ended tasks may have written.
+  // Waits for results that ended tasks may have written.
   void WaitForFiles(const StopSignal& stop) const {
     const auto end = Clock::now() + options_.file_delay;
     while (!std::ranges::all_of(open_, &HasResult)) {
@@ -404,8 +404,8 @@ class SlurmLauncher {
     }
   }
 
-  // NFS remembers that a file was absent, but asks again about a folder that is
-  // opened.
+  // NFS remembers that a file was absent, but asks the server again about a
+  // folder that is opened.
   void OpenFolders() const {
     std::error_code absent;
     (void)fs::directory_iterator(options_.run.folder, absent);
@@ -414,8 +414,8 @@ class SlurmLauncher {
     }
   }
 
-  // Runs that had a result from the beginning are waiting for evaluations; only
-  // Slurm knows about those.
+  // False while a run that had a result from the beginning waits for
+  // evaluations: only Slurm knows whether it has them.
   bool AllResultsAreThere() const {
     return std::ranges::all_of(open_, [](const RunOutcome& run) {
       return run.state != RunState::kFinished && HasResult(run);
@@ -443,7 +443,7 @@ class SlurmLauncher {
     return any;
   }
 
-  // Printed once, until there is something else to say about the job.
+  // Prints `text` unless it was the last thing said about the job.
   void Say(const std::string& job, const std::string& text) {
     if (options_.run.quiet || std::exchange(said_[job], text) == text) return;
     const auto finished = std::ranges::count_if(open_, &HasResult);
@@ -481,8 +481,8 @@ class SlurmLauncher {
   std::map<std::string, std::string> said_;
 };
 
-// Adds what is here of the tokens of recorded runs, of which the folder says
-// nothing yet; of other corpora it says that they were not compared.
+// Adds those tokens of recorded runs that are on this machine and that the
+// folder has no record of yet; notes the corpora that were not compared.
 void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
   for (const size_t r : RecordedCorpora(*found, options)) {
     const GridRun& run = found->runs[r].run;
@@ -490,8 +490,10 @@ void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
       found->corpora.push_back(FindTokens(run, options));
       found->corpora.back().prefix = CorpusPrefix(run, options.folder);
     } catch (const EnvironmentError&) {
-      fmt::print("tokens of {} are not here: not compared with the record's\n",
-                 run.config.data.corpus);
+      fmt::print(
+          "the tokens of {} are not here, so they are not compared with the "
+          "record's\n",
+          run.config.data.corpus);
     }
   }
 }
@@ -515,7 +517,7 @@ void RunOnSlurm(Grid grid, const SlurmLaunchOptions& options) {
   for (const RunOutcome& run : runs) {
     if (run.state != RunState::kFinished) CheckPrecisionOfTasks(run.run);
   }
-  // The tasks run elsewhere, where there may be what this machine lacks.
+  // The tasks run elsewhere, where things that this machine lacks may exist.
   RequirePaperScale(grid, runs, options.run, /*trains_here=*/false);
   for (const std::string& part : RequireTaskItems(runs, options.run)) {
     fmt::print("{}\n", part);

@@ -16,7 +16,7 @@ struct SlurmLaunchOptions {
   GridRunOptions run;  // jobs and threads are ignored
   SlurmPlace place;    // its folder is that of `run`
   bool detach = false;
-  // How long after the end of its task a result may stay unseen: NFS remembers
+  // How long after its task's end a result may stay invisible: NFS remembers
   // for 60 s (acdirmax, by default) what a folder lacked.
   std::chrono::seconds file_delay{60};
 };
@@ -24,13 +24,13 @@ struct SlurmLaunchOptions {
 // For each corpus, submits an array with one task for each row that has
 // selected unfinished runs, and waits until those are finished, or Slurm has
 // ended the tasks and `file_delay` has passed; with `detach` it does not wait.
-// Tasks of an earlier call that are still in the queue are not submitted again,
-// but waited for. The caller reads the outcome from the runs' folders.
+// Tasks of an earlier call that are still queued are not submitted again, but
+// waited for. The caller reads the outcome from the runs' folders.
 //
-// Scripts, logs and the numbers of jobs are in SlurmFolder. Throws what RunGrid
-// throws before it trains, what CheckSlurmRanks and CheckPrecisionOfTasks
-// throw, and EnvironmentError if Slurm is missing or refuses a job;
-// StoppedError (while waiting) leaves the jobs.
+// Scripts, logs and job numbers are in SlurmFolder. Throws what RunGrid throws
+// before it trains, what CheckSlurmRanks and CheckPrecisionOfTasks throw, and
+// EnvironmentError if Slurm is missing or refuses a job. StoppedError (while
+// waiting) leaves the jobs in the queue.
 void RunOnSlurm(Grid grid, const SlurmLaunchOptions& options);
 
 }  // namespace softmoe::experiments

@@ -38,8 +38,8 @@ std::string CorpusOf(const RecordedRun& run) {
   return run.key.substr(0, run.key.find('/'));
 }
 
-// Whether training gave the recorded hash, but other numbers than those that
-// the record holds beside it.
+// Whether training gave the recorded hash, but not the numbers that the record
+// holds beside it.
 bool HoldsOtherNumbers(const RecordedRun& run,
                        const trainer::RunResult& again) {
   trainer::RunResult thinned = again;
@@ -69,7 +69,7 @@ bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
 }
 
 // Whether `again` has the settings, tokens and ranks of `recorded`, as far as
-// the record knows them; either may be computed anywhere.
+// the record knows them; where either was computed does not matter.
 bool IsSameTraining(const trainer::RunIdentity& recorded,
                     const trainer::RunIdentity& again) {
   return std::ranges::all_of(
@@ -81,7 +81,7 @@ bool IsSameTraining(const trainer::RunIdentity& recorded,
 }
 
 // Whether the training of `run` can go on in the folder: it has no result, and
-// no checkpoint but one that this version wrote of this run.
+// its checkpoint, if any, is one that this version wrote for this run.
 bool GoesOn(const fs::path& folder, const trainer::RunIdentity& run) {
   const fs::path checkpoint = folder / trainer::kCheckpointName;
   if (fs::exists(folder / trainer::kResultName)) return false;
@@ -95,21 +95,21 @@ bool GoesOn(const fs::path& folder, const trainer::RunIdentity& run) {
   }
 }
 
-// The ranks that train the run again: their number, if it affects the bits.
+// The number of ranks to train the run again: 1 if it does not affect the bits.
 int RanksOf(const RunRecord& record, const RecordedRun& run) {
   const std::string& text = run.result.identity.ranks;
   if (text.empty()) return 1;
   const std::optional<int> ranks = ParseNumber<int>(text);
   if (ranks > 0) return *ranks;
   throw DataError(fmt::format(
-      "{}: {} was trained by '{}' ranks, which is not a number of them: the "
+      "{}: {} was trained by '{}' ranks, which is not a number of ranks: the "
       "record was changed; get it from version control again",
       record.path.string(), run.id, text));
 }
 
 // Throws DataError if the items in `task_files` are not those that the run was
-// asked: with the same bits it would answer otherwise. And what
-// ReadPlannedTasks throws.
+// asked, since equal bits would give other answers, and what ReadPlannedTasks
+// throws.
 void RequireRecordedItems(const RunRecord& record, const RecordedRun& run,
                           const trainer::EvaluationPlan& plan,
                           const fs::path& task_files) {
@@ -120,7 +120,7 @@ void RequireRecordedItems(const RunRecord& record, const RecordedRun& run,
       if (there.name != here.name || there.sha256 == here.sha256) continue;
       throw DataError(fmt::format(
           "{}: {} was asked other items of the task {} than {} has: {} items, "
-          "SHA-256 {}, here {}, SHA-256 {}; give those that it was asked",
+          "SHA-256 {}, here {}, SHA-256 {}; give the items that it was asked",
           record.path.string(), run.id, here.name, here.file.string(),
           there.right.size(), there.sha256, here.items.size(), here.sha256));
     }
@@ -165,10 +165,10 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
   if (HoldsOtherNumbers(run, again)) {
     return verdict(
         ExitCode::kFailed,
-        fmt::format("FAIL: training gave the recorded hash, but other numbers "
-                    "than the record has: {} was changed; get it from version "
-                    "control again",
-                    record.path.string()));
+        fmt::format(
+            "FAIL: training gave the recorded hash, but not the numbers in the "
+            "record: {} was changed; get it from version control again",
+            record.path.string()));
   }
   if (SameBits(run, again)) {
     return verdict(ExitCode::kDone,
@@ -179,18 +179,19 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
         run.result.identity.backend.empty() && again.identity.backend.empty();
     return verdict(
         ExitCode::kNotComparable,
-        cpu ? fmt::format("NOT_COMPARABLE: other bits, as on another "
-                          "instruction set is to be expected; --isa {}, on a "
-                          "machine that has it",
-                          run.result.identity.isa)
-            : "NOT_COMPARABLE: other bits, as on another device or with other "
-              "libraries is to be expected; repeat it where they are those");
+        cpu ? fmt::format(
+                  "NOT_COMPARABLE: other bits, as expected on another "
+                  "instruction set; use --isa {}, on a machine that has it",
+                  run.result.identity.isa)
+            : "NOT_COMPARABLE: other bits, as expected on another device or "
+              "with other libraries; repeat it on the same device with the "
+              "same libraries");
   }
   if (changed_by.empty()) {
     return verdict(
         ExitCode::kFailed,
         "FAIL: other bits. If CHANGELOG.md names a commit between these "
-        "versions that changed them on purpose, say --changed-by COMMIT");
+        "versions that changed them on purpose, give --changed-by COMMIT");
   }
   const golden::PooledDeviation pooled = LossDeviation(record, run);
   if (!pooled.known()) {
@@ -230,7 +231,7 @@ void RequireInChangelog(const std::string& commit, const std::string& text) {
   }
   throw ConfigError(fmt::format(
       "--changed-by {}: CHANGELOG.md names no such commit; it lists those that "
-      "changed numbers on purpose, by {} hex digits or more",
+      "changed numbers on purpose, by at least {} hex digits",
       commit, kLeastDigits));
 }
 
@@ -261,9 +262,9 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
         "{}: {} was trained on other token files than '{}' gives here: {}",
         record.path.string(), run.id, there.config.data.corpus, other));
   }
-  // An existing result would not be retrained, and what another version has
-  // trained says nothing about this one; another record may have another run of
-  // this id. Where another process is at work, TrainRun refuses.
+  // An existing result would not be retrained, a checkpoint of another version
+  // says nothing about this one, and another record may have another run of
+  // this id. If another process is at work, TrainRun refuses.
   if (!HolderOf(options.folder) && !GoesOn(options.folder, there)) {
     fs::remove_all(options.folder);
   }

@@ -17,9 +17,9 @@
 
 namespace softmoe::experiments {
 
-// The deviation over seeds of final validation losses, in nat/token, pooled
-// over all rows of the corpus of `run` with two seeds or more. A row consists
-// of recorded runs that differ only in the seed.
+// Returns the deviation of final validation losses over seeds, in nat/token,
+// pooled over all rows of the corpus of `run` with two seeds or more. A row
+// consists of recorded runs that differ only in the seed.
 golden::PooledDeviation LossDeviation(const RunRecord& record,
                                       const RecordedRun& run);
 
@@ -28,7 +28,7 @@ struct RunVerdict {
   std::string text;
 };
 
-// The verdict on `again`, trained now, against the recorded `run`. All bits
+// Judges `again`, the retrained run, against the recorded `run`. All bits
 // equal: kDone. The recorded hash, but other numbers than the record holds:
 // kFailed. On another instruction set or device: kNotComparable. Otherwise
 // kFailed, unless `changed_by` names the commit that changed the bits on
@@ -38,7 +38,7 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
                       const trainer::RunResult& again,
                       const std::string& changed_by);
 
-// The run of this id. Throws ConfigError with a suggestion if there is none.
+// The run with this id. Throws ConfigError with a suggestion if there is none.
 const RecordedRun& FindRecorded(const RunRecord& record, const std::string& id);
 
 // Throws ConfigError unless the text of CHANGELOG.md names this commit, by 7
@@ -46,7 +46,7 @@ const RecordedRun& FindRecorded(const RunRecord& record, const std::string& id);
 void RequireInChangelog(const std::string& commit, const std::string& text);
 
 struct VerifyOptions {
-  std::filesystem::path folder;  // of the run, which is deleted at the end
+  std::filesystem::path folder;  // of the run; deleted at the end
   RuntimeConfig runtime;  // isa, device: those of the recorded run by default
   bool quiet = false;
   std::string changed_by;  // passed to JudgeAgain
@@ -54,10 +54,10 @@ struct VerifyOptions {
   std::filesystem::path task_files;
 };
 
-// Retrains the run, or continues where this version was stopped in it, and
-// judges it. Throws DataError if its ranks are no number, or options.task_files
-// has other items than it was asked, before anything else, or if its corpus has
-// other tokens here; and what TrainRun throws.
+// Retrains the run, or continues where this version was stopped, and judges it.
+// Throws DataError, before anything else, if its ranks are no number or
+// options.task_files has other items than it was asked, or later if its corpus
+// has other tokens here; and what TrainRun throws.
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options);
 

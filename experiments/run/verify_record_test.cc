@@ -69,7 +69,7 @@ TEST(VerifyRecord, Judges) {
   const RecordedRun& run = record.runs[0];
   trainer::RunResult again = run.result;
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kDone, "same bits");
-  // Evaluations after training count, too.
+  // Evaluations after training count as well.
   again.final_evaluations.emplace().inference_tau.resize(1);
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kFailed, "FAIL");
   again = run.result;
@@ -88,7 +88,7 @@ TEST(VerifyRecord, Judges) {
          ExitCode::kInconclusive, "no row of this corpus has two seeds");
 }
 
-// The hash alone would not tell that a number beside it was changed.
+// The hash alone would not show that a number beside it was changed.
 TEST(VerifyRecord, JudgesTheNumbersThatTheRecordHolds) {
   const RunRecord record = ExampleRecord();
   const RecordedRun run = record.runs[0];
@@ -114,10 +114,10 @@ TEST(VerifyRecord, JudgesTheNumbersThatTheRecordHolds) {
       [](RunResult& r) { r.steps.erase(r.steps.begin() + 70); }};
   for (const auto& change : kChanges) {
     Expect(judge(change), ExitCode::kFailed,
-           "FAIL: training gave the recorded "
-           "hash, but other numbers");
+           "FAIL: training gave the recorded hash, but not the numbers in the "
+           "record");
   }
-  // A metric of which the hash knows nothing; an older record lacks it.
+  // A metric that the hash does not cover and that an older record lacks.
   Expect(judge([](RunResult& r) { r.val_bytes_per_token = 5; }),
          ExitCode::kFailed, "FAIL: other bits");
   Expect(judge([](RunResult& r) { r.val_bytes_per_token.reset(); }),
@@ -138,7 +138,7 @@ TEST(VerifyRecord, RefusesRanksThatAreNoNumber) {
   }
 }
 
-// Before the corpus is looked for: the same bits would answer them otherwise.
+// Refused before the corpus is looked for: equal bits would give other answers.
 TEST(VerifyRecord, RefusesOtherItemsOfATask) {
   const fs::path folder = FreshFolder("verify_items");
   const std::string item = R"({"goal": "g", "sol1": "a", "sol2": "b", )";

@@ -144,8 +144,8 @@ std::string GridProgram::Program() {
 }
 
 ProgramResult GridProgram::Grid(const Strings& arguments) const {
-  // What is in shipped/ takes the place of a file that ships. The path of env
-  // is whole, since a test may change PATH.
+  // Files in shipped/ take the place of those that ship. The path of env is
+  // absolute, since a test may change PATH.
   Strings command = {
       "/usr/bin/env", "TEST_SRCDIR=" + (folder_ / "shipped").string(),
       "RUNFILES_DIR=" + fs::current_path().parent_path().string(), Program()};
@@ -171,7 +171,7 @@ testing::AssertionResult GridProgram::TakeTrained(
   }();
   testing::AssertionResult finished = EndedWith(result, 0);
   if (!finished) return finished;
-  // The cache may have been copied before.
+  // The cache may already be there.
   constexpr auto kAll =
       fs::copy_options::recursive | fs::copy_options::skip_existing;
   fs::create_directories(folder_ / out);
@@ -255,7 +255,7 @@ void HeldProgram::ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count) {
       pipes.push_back({.fd = program->out_, .events = POLLIN, .revents = 0});
     }
     if (poll(pipes.data(), pipes.size(), /*timeout=*/-1) < 0) continue;
-    // Backwards, since ended processes are removed.
+    // Backwards, since programs whose output ended are removed.
     for (size_t i = pipes.size(); i-- > 0 && count > 0;) {
       if (pipes[i].revents == 0) continue;
       if (!programs[i]->ReadLetter()) {

@@ -59,15 +59,15 @@ class GridProgram : public testing::Test {
                           const Strings& arguments) const;
   static std::string Program();
 
-  // Copies a finished MicroGrid(60) to `out`, with its cache: one uninterrupted
-  // process trains it for all tests of a program. A test asks before a command
-  // of its own prepares tokens, since these name the place of their text.
+  // Copies a finished MicroGrid(60) to `out`, with its cache; one uninterrupted
+  // process trains it for all tests of a program. Must precede any command of
+  // the test that prepares tokens, since tokens name the place of their text.
   testing::AssertionResult TakeTrained(
       const std::string& out = "runs/micro") const;
 
   void WriteGrid(const std::string& toml) const;  // the grid file
-  // The same of a grid named mini: for Grid() it is the one that ships, whose
-  // name no other file may have.
+  // Writes a grid named mini, a name that no file but the shipped one may have;
+  // Grid() takes this file for the shipped one.
   void WriteMini(const std::string& toml) const;
   // The grid in that file, and the folder of its n-th run in `out`.
   experiments::Grid Micro(const Strings& overrides = {}) const;
@@ -80,7 +80,7 @@ class GridProgram : public testing::Test {
 
 // A process whose progress lines go into a pipe of one page. Once this reader
 // stops reading, the process can print only a few more lines before it blocks,
-// so that a signal reaches it where the test wants, on any machine.
+// so on any machine a signal reaches it where the test wants.
 class HeldProgram {
  public:
   HeldProgram(const std::string& program, const Strings& arguments,

@@ -17,18 +17,18 @@ struct ExampleOptions {
   bool paper_sizes = false;    // the paper's model, corpus and schedule
 };
 
-// Rows sparse-1, sparse-2, a SoftMoE* and a SoftMoE row, all finished, for
+// Rows sparse-1, sparse-2, one SoftMoE* and one SoftMoE row, all finished, for
 // which every invariant holds; losses fall from 5 to about 3. The same options
 // give the same numbers.
 GridOutcome ExampleOutcome(const ExampleOptions& options = {});
 
-// The result of such a run of 40 steps; equal runs give equal results.
+// The result of one such run, with 40 steps; equal runs give equal results.
 trainer::RunResult ExampleResult(const GridRun& run);
 
 // The first run of row `row_id`.
 RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id);
 
-// Those of a finished run, which has some from then on.
+// The final evaluations of a finished run, created if it has none.
 trainer::FinalEvaluations& EvaluationsOf(RunOutcome& run);
 
 // Hides all programs during its lifetime: PATH leads nowhere.
@@ -43,7 +43,7 @@ class NoPrograms {
   std::string path_;
 };
 
-// Removes the result of a run.
+// Removes the result of a run, which failed with `problem` or was interrupted.
 void Fail(RunOutcome& run, const std::string& problem);
 void Interrupt(RunOutcome& run);
 

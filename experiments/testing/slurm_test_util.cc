@@ -102,8 +102,8 @@ void Furnish() {
   MakeNetwork();
 }
 
-// Waits for the child `process` and returns its exit status as a shell does;
-// reaps all others.
+// Waits for the child `process`, reaping all others, and returns its exit
+// status as a shell does.
 int ReapUntil(pid_t process) {
   while (true) {
     int status = 0;

@@ -15,8 +15,8 @@
 
 namespace softmoe::experiments {
 
-// Calls `body` and returns its result; where the system permits, in its own
-// namespaces: processes (they all end with this program's last one, whatever
+// Calls `body` and returns its result. Where the system permits, `body` runs in
+// its own namespaces: processes (all end with this program's last one, whatever
 // happens), mounts (/run is empty and vanishes), network (ports are free) and
 // host name.
 int CallInNamespaces(const std::function<int()>& body);
@@ -24,12 +24,12 @@ int CallInNamespaces(const std::function<int()>& body);
 // Why no SlurmCluster can be started in this process; "" if it can.
 std::string ObstacleToSlurm();
 
-// munged, slurmctld and slurmd with their own configuration in /run, Slurm's
-// commands pointed there (SLURM_CONF), and a node with two processors.
+// munged, slurmctld and slurmd with their own configuration in /run, to which
+// SLURM_CONF points Slurm's commands, and a node with two processors.
 class SlurmCluster {
  public:
   // Waits until the node is idle. Throws EnvironmentError with the tails of the
-  // logs if that takes longer than a minute.
+  // logs if this takes longer than a minute.
   SlurmCluster();
   ~SlurmCluster() = default;
   SlurmCluster(const SlurmCluster&) = delete;

@@ -37,7 +37,7 @@ namespace {
 constexpr char kNotWorse[] = ">~";
 
 // The verdict of intervals `left` and `right` on `claim`; `slack` is how far
-// the left side may be below and still count as comparable.
+// the left side may lie below the right and still count as comparable.
 std::string VerdictOn(const Claim& claim, Interval left, Interval right,
                       double slack) {
   if (claim.op == "==") {

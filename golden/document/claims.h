@@ -28,26 +28,26 @@ struct ClaimSide {
   Interval interval() const;
 };
 
-// Looks up "ROW:COLUMN" in the claim's table of `document`, or a number.
+// Resolves "ROW:COLUMN" of the claim's table in `document`, or a number.
 ClaimSide FindSide(const Document& document, const Claim& claim,
                    const std::string& side);
 
-// What the printed intervals of `document` say about `claim`: "HOLDS" or
-// "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
-// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER". For ">~" the
+// Returns what the printed intervals of `document` say about `claim`: "HOLDS"
+// or "REFUTED" if it is true or false for all values within them, "NO_DATA" if
+// a cell is empty or absent, else "NOT_RESOLVED_BY_PAPER". For ">~" the
 // comparable width is kResolvedErrors binomial standard errors of the
 // difference, 0 if the numbers are not percentages of counted items.
 std::string PublishedVerdict(const Document& document, const Claim& claim);
 
-// What such verdicts on the pairs of a claim on most of them come to: "HOLDS"
-// if more than half of them hold, "REFUTED" if so many are refuted that more
-// than half cannot, "NO_DATA" if no pair has data, else
+// Combines the published verdicts on the pairs of a claim of which most must
+// hold: "HOLDS" if more than half of the pairs hold, "REFUTED" if so many are
+// refuted that more than half cannot, "NO_DATA" if no pair has data, else
 // "NOT_RESOLVED_BY_PAPER".
 std::string PublishedOfMost(const std::vector<std::string>& pairs);
 
-// How far below the right side the left one still counts as comparable, by the
-// numbers of `document`: what PublishedVerdict allows for ">~", 0 for all other
-// operators.
+// Returns how far below the right side the left one may lie and still count as
+// comparable, by the numbers of `document`: what PublishedVerdict allows for
+// ">~", 0 for all other operators.
 double ComparableWidth(const Document& document, const Claim& claim);
 
 // A difference counts as resolved above this many standard errors.

@@ -120,8 +120,8 @@ TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
   EXPECT_EQ(OfPercentages(51.40, ">=", 50, 10'000).resolved, "HOLDS");
   EXPECT_EQ(OfPercentages(51.40, "==", 50, 10'000).resolved, "REFUTED");
   EXPECT_EQ(OfPercentages(50, "==", 50, 10'000).resolved, kOpen);
-  // ">~" holds for a tie, or if lower by at most 1.386 points plus what
-  // rounding leaves open.
+  // ">~" holds for a tie, or if the left side is lower by at most 1.386 points
+  // plus what rounding leaves open.
   EXPECT_EQ(OfPercentages(50, ">~", 50, 10'000).as_printed, "HOLDS");
   EXPECT_EQ(OfPercentages(48.63, ">~", 50, 10'000).as_printed, "HOLDS");
   EXPECT_EQ(OfPercentages(48.62, ">~", 50, 10'000).as_printed, kOpen);
@@ -146,7 +146,7 @@ TEST(PublishedOfMost, NeedsMoreThanHalfOrThatHalfAreRefuted) {
   EXPECT_EQ(PublishedOfMost({no_data, kOpen}), kOpen);
 }
 
-// By the printed numbers of the document, as in PublishedVerdict.
+// The width follows from the printed numbers, as in PublishedVerdict.
 TEST(ComparableWidth, IsThatOfThePublishedVerdictAndOnlyForThatOperator) {
   Document document = TwoCells({49.995, 50.005}, {49.995, 50.005});
   std::vector<Cell>& cells = document.tables[0].rows[0].cells;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decimal.h - printed numbers as exact decimals, and what prints that way: the
-// interval of values and, of percentages, the counts (the GRIM test; FORMAT.md,
-// "Cells").
+// decimal.h - printed numbers as exact decimals, and what prints as a given
+// number: an interval of values and, for percentages, the possible counts (the
+// GRIM test; FORMAT.md, "Cells").
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 
@@ -62,10 +62,10 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// The closed interval of values that print as `text`, of at most 17 digits,
-// under `rule`; for kUnknown the union of both rules. With u one unit of the
-// last digit of a value v >= 0: [v - u/2, v + u/2] for nearest, [v, v + u] for
-// truncated.
+// Returns the closed interval of values that print as `text` (at most 17
+// digits) under `rule`; for kUnknown, the union over both rules. With u one
+// unit of the last digit of a value v >= 0: [v - u/2, v + u/2] for nearest,
+// [v, v + u] for truncated.
 Interval PrintedInterval(const Decimal& text, Rounding rule);
 
 // All counts c in [0, total] for which 100 c / total prints as `percent` with

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads any bytes as a decimal number and takes the interval of values that
-// print that way.
+// Parses arbitrary bytes as a decimal number and computes the interval of
+// values that print that way.
 #include "core/fuzzing/fuzz_support.h"
 #include "golden/document/decimal.h"
 

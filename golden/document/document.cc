@@ -79,15 +79,15 @@ bool IsPlaceholder(double value) {
   throw Problem{fmt::format("'{}' {}; {}", place, problem, remedy)};
 }
 
-// Of names that people choose, and of fields, which may have the values "none"
-// and "?".
+// Refuses NUL only: for names that people choose, and for fields, whose values
+// may be "none" and "?".
 void CheckNoNul(const std::string& place, const std::string& text) {
   if (text.find('\0') != std::string::npos) {
     Fail(place, "contains a NUL character", "remove it");
   }
 }
 
-// No NUL and no placeholder ("TODO", "TBD", "?", ...).
+// Refuses NUL and placeholders ("TODO", "TBD", "?", ...).
 void CheckText(const std::string& place, const std::string& text) {
   CheckNoNul(place, text);
   if (IsPlaceholder(text)) {
@@ -110,7 +110,7 @@ void CheckFinite(const std::string& place, double value) {
   }
 }
 
-// Ids of tables and columns are also names of HDF5 groups.
+// Checks an id of a table or column, which is also the name of an HDF5 group.
 void CheckPathId(const std::string& place, const std::string& id) {
   const bool ok = !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -122,7 +122,7 @@ void CheckPathId(const std::string& place, const std::string& id) {
   if (IsPlaceholder(id)) Fail(place, "is a placeholder", kFillIn);
 }
 
-// Ids of rows, notes and claims, which claims and notes refer to.
+// Checks an id of a row, note or claim, to which claims and notes refer.
 void CheckId(const std::string& place, const std::string& id) {
   CheckNonEmpty(place, id);
   const bool ok = std::all_of(id.begin(), id.end(), [](unsigned char c) {
@@ -196,12 +196,12 @@ void CheckColumn(const std::string& group, const Column& column) {
 void CheckProportion(const std::string& place, const Cell& cell, double unit) {
   const Proportion& proportion = *cell.proportion;
   if (!(cell.value >= 0 && cell.value <= 100)) {
-    Fail(place, fmt::format("stands beside the value {}", cell.value),
+    Fail(place, fmt::format("belongs to the value {}", cell.value),
          "a proportion is given in percent, from 0 to 100");
   }
   if (proportion.total <= 0) {
     Fail(place, fmt::format("has {} items", proportion.total),
-         "a proportion is of at least one item");
+         "a proportion needs at least one item");
   }
   for (size_t i = 0; i < proportion.counts.size(); ++i) {
     const int64_t count = proportion.counts[i];
@@ -215,9 +215,9 @@ void CheckProportion(const std::string& place, const Cell& cell, double unit) {
     const double percent = 100 * static_cast<double>(count) / total;
     if (!(std::fabs(percent - cell.value) <= unit + 100 / total)) {
       Fail(place,
-           fmt::format("has the count {} of {} beside {}", count,
+           fmt::format("has the count {} of {}, but the text is {}", count,
                        proportion.total, cell.text),
-           "give the counts that print that way");
+           "give the counts whose percentage prints as that text");
     }
   }
 }
@@ -277,8 +277,9 @@ void CheckCell(const std::string& group, size_t row, const Cell& cell) {
   if (cell.empty()) return CheckEmptyCell(group, row, cell);
   const double unit = CheckCellText(place("text"), cell);
   if (std::ranges::count(cell.flags, "DIVERGED") > 0) {
-    Fail(place("flags"), fmt::format("has DIVERGED beside {}", cell.text),
-         "a run that gave no number leaves the cell empty");
+    Fail(place("flags"),
+         fmt::format("has DIVERGED, but the text is {}", cell.text),
+         "leave the cell of a run that gave no number empty");
   }
   if (!(cell.low <= cell.value && cell.value <= cell.high)) {
     Fail(place("value"),
@@ -299,9 +300,10 @@ void CheckCell(const std::string& group, size_t row, const Cell& cell) {
     if (*cell.flip_share < 0 || *cell.flip_share > 1 || cell.runs < 2 ||
         !cell.proportion) {
       Fail(place("flip_share"),
-           fmt::format("is {} with {} run(s) and {} items", *cell.flip_share,
-                       cell.runs, cell.proportion ? "" : "no"),
-           "a share of items that flip is from 0 to 1 and needs two runs");
+           fmt::format("is {} with {} run(s){}", *cell.flip_share, cell.runs,
+                       cell.proportion ? "" : " and no number of items"),
+           "a share of items that flip is from 0 to 1 and needs two runs and "
+           "the number of items");
     }
   }
 }
@@ -340,7 +342,7 @@ void CheckTable(const Table& table) {
   }
 }
 
-// "ROW:COLUMN" of a table.
+// Whether `reference` is "ROW:COLUMN" of a cell of the table.
 bool IsCell(const Table& table, std::string_view reference) {
   const size_t colon = reference.rfind(':');
   return colon != std::string_view::npos &&
@@ -348,8 +350,8 @@ bool IsCell(const Table& table, std::string_view reference) {
          table.FindColumn(std::string(reference.substr(colon + 1))) >= 0;
 }
 
-// Pairs of which most must hold are several, all written so, and no claim has
-// their common id.
+// Pairs of which most must hold must be at least two and all marked kMost, and
+// no claim may have their common id.
 void CheckClaimsOnMost(const std::vector<Claim>& claims) {
   for (size_t i = 0; i < claims.size(); ++i) {
     if (claims[i].of_cases != Quantifier::kMost) continue;
@@ -360,13 +362,18 @@ void CheckClaimsOnMost(const std::vector<Claim>& claims) {
       if (other.group() != group) continue;
       ++pairs;
       if (other.of_cases != Quantifier::kMost || other.id == group) {
-        Fail(place, fmt::format("is 'most', but {} is no such pair", other.id),
-             "say 'most' of all pairs ID.1, ID.2, ..., or of none");
+        Fail(
+            place,
+            fmt::format(
+                "is 'most', but {} is not marked 'most' or lacks a pair number",
+                other.id),
+            "mark all pairs ID.1, ID.2, ... as 'most', or none");
       }
     }
     if (pairs < 2) {
-      Fail(place, fmt::format("is 'most' of one pair, {}", claims[i].id),
-           "say 'every', or give several pairs");
+      Fail(place,
+           fmt::format("is 'most', but {} is the only pair", claims[i].id),
+           "mark it as 'every', or give several pairs");
     }
   }
 }
@@ -429,8 +436,8 @@ bool IsTableOrPart(const Document& document, const std::string& place) {
   return false;
 }
 
-// Everything named by notes must be in the document, and every note that cells
-// name.
+// Everything named by notes must be in the document, and so must every note
+// that cells name.
 void CheckNotes(const Document& document) {
   std::set<std::string> places;
   for (const Claim& claim : document.claims) places.insert("claim/" + claim.id);

@@ -4,7 +4,7 @@
 // paper's goldens, and what a grid measured, in one schema (FORMAT.md).
 //
 // A printed number is an interval, not a point; a percentage of N items is a
-// count; a number without the definition of its metric compares with nothing.
+// count; a number whose metric is not defined cannot be compared.
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_H_
 
@@ -29,7 +29,7 @@ inline constexpr char kBytesField[] = "data.bytes_per_token";
 
 // Decimals of a measured number as printed; the stored one has all its digits.
 inline constexpr int kMeasuredDecimals = 6;
-// No measured number is larger, so that it prints in 18 digits (decimal.h).
+// No measured number is larger, so each prints in 18 digits (decimal.h).
 inline constexpr double kLargestMeasured = 1e10;
 
 // One fact about the set-up: "model.d_model" = "640". Operator == compares
@@ -86,7 +86,7 @@ struct Cell {
   std::optional<double> deviation = {};
   std::optional<Proportion> proportion = {};
   // For proportions: the share of items that only one of two runs answers
-  // rightly, as the mean over all pairs of its runs (at least two); if known.
+  // correctly, averaged over all pairs of runs (at least two); if known.
   std::optional<double> flip_share = {};
   std::vector<std::string> flags = {};  // "GRIM_IMPOSSIBLE", "DERIVED", ...
   std::vector<std::string> notes = {};  // ids of notes of the document: "N2"
@@ -129,13 +129,13 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-// How many of the pairs that are written as one claim must hold: with kEvery
-// each is a claim of its own, with kMost more than half of them, together.
+// How many of the pairs that are written as one claim must hold. kEvery: each
+// pair is a claim of its own; kMost: more than half of the pairs together.
 enum class Quantifier { kEvery, kMost };
 
 // A statement that data can refute: "left OP right" about cells.
 struct Claim {
-  std::string id;  // "ID", or of several pairs "ID.1", "ID.2", ...
+  std::string id;  // "ID"; of several pairs "ID.1", "ID.2", ...
   std::string text;
   std::string left;  // "owt/softmoe_star/k1.5/a2:val_loss"
   // "<", "<=", ">", ">=", "==", or ">~": higher, equal, or lower by no more
@@ -177,12 +177,12 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
-// Whether the golden's number is a setting, or computed from one, such as
-// top-k's k active experts.
+// Whether the golden's number is a setting or computed from one, such as the k
+// active experts of top-k.
 bool IsSetting(const Document& golden, const Cell& golden_cell);
 
-// The first problem for which ReadDocument would refuse `document`, as "'PATH
-// INSIDE THE FILE' PROBLEM; REMEDY", or "" if there is none.
+// Returns the first problem for which ReadDocument would refuse `document`, as
+// "'PATH INSIDE THE FILE' PROBLEM; REMEDY", or "" if there is none.
 std::string FirstProblem(const Document& document);
 
 // Writes `document` as an HDF5 file of kind "golden"; equal documents give
@@ -190,11 +190,11 @@ std::string FirstProblem(const Document& document);
 // refuse; a run that gave NaN must have an empty cell with the flag "DIVERGED".
 void WriteDocument(const Document& document, const std::filesystem::path& path);
 
-// Reads and validates. Throws EnvironmentError if the file is missing and
-// DataError, naming the file and the path inside it, if it is not ours, lacks a
-// group, or holds a NaN, an infinity, a placeholder, a column without a unit, a
-// statistical column without a margin, or anything that this version does not
-// know.
+// Reads and validates a document. Throws EnvironmentError if the file is
+// missing and DataError, naming the file and the path inside it, if it is not
+// ours, lacks a group, or holds a NaN, an infinity, a placeholder, a column
+// without a unit, a statistical column without a margin, or anything that this
+// version does not know.
 Document ReadDocument(const std::filesystem::path& path);
 
 }  // namespace softmoe::golden

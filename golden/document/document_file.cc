@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a file holds is listed once, in the Visit functions, which write or read
-// it; of what is read, every group, attribute and dataset is accounted for. The
-// envelope is checked by core/hdf5/hdf5_file; FirstProblem judges what the
-// numbers mean.
+// The Visit functions list the contents of a file once, for writing and for
+// reading; a file that is read may hold no other group, attribute or dataset.
+// core/hdf5/hdf5_file checks the envelope; FirstProblem judges what the numbers
+// mean.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ using Strings = std::vector<std::string>;
 using Integers = std::vector<int64_t>;
 
 constexpr const char* kRemake =
-    "make the file anew with this version of the program that wrote it";
+    "write the file again with this version of the program that wrote it";
 
-// What `of` says of an item: the type of a member, or of an entry of a list.
+// The type that `of` yields for an item: of a member or a list's entry.
 template <typename Of, typename Item>
 using Member = std::remove_cvref_t<std::invoke_result_t<Of, Item>>;
 
@@ -36,8 +36,8 @@ using Stored =
     std::conditional_t<std::is_enum_v<T>, std::string,
                        std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
 
-// A group of a file that is written or read: one that is read may hold nothing
-// else. What is written may be const.
+// A group of a file being written or read. A group being read may hold nothing
+// beyond what is visited; items being written may be const.
 template <typename File>
 class FileGroup {
  public:
@@ -57,7 +57,7 @@ class FileGroup {
     return Hdf5Path(path_, name);
   }
 
-  // An enumeration, an optional<double>, or what File knows.
+  // T is an enumeration, optional<double>, or a type that File supports.
   template <typename T>
   void Attribute(const std::string& name, T& value) {
     constexpr bool kOptional =
@@ -83,7 +83,7 @@ class FileGroup {
     }
   }
 
-  // Whether there is an optional child: in what is read, or to be written.
+  // Whether an optional child is in the file being read, or is to be written.
   bool Has(const std::string& name, bool to_write) const {
     if constexpr (kReads) return file_.Has(PathOf(name));
     return to_write;
@@ -97,7 +97,7 @@ class FileGroup {
     group.RefuseOthers();
   }
 
-  // `of` each item, end to end. There are as many items already.
+  // A dataset with `of` each item; `items` must already have its final size.
   template <typename Items, typename Of>
   void Column(const std::string& name, Items& items, Of of) {
     using T = Member<Of, decltype(items[0])>;
@@ -126,13 +126,13 @@ class FileGroup {
     }
   }
 
-  // Makes as many items as the column of texts has.
+  // Resizes `items` to the length of the column of texts.
   template <typename Items>
   void TakeSize(const std::string& name, Items& items) {
     if constexpr (kReads) items.resize(List<std::string>(name).size());
   }
 
-  // The lists that each owner has, end to end, with the owner of every entry.
+  // The lists of all owners, end to end, with the owner of every entry.
   template <typename Owners, typename Of, typename Visit>
   void Lists(const std::string& name, Owners& owners, Of of, Visit visit) {
     Member<Of, decltype(owners[0])> items;
@@ -187,7 +187,7 @@ class FileGroup {
     });
   }
 
-  // What was read must have been all that there is.
+  // Refuses whatever is in the group but was not read.
   void RefuseOthers() const {
     if constexpr (kReads) {
       RefuseOthers(path_, "child", file_.Children(path_), children_);
@@ -201,7 +201,7 @@ class FileGroup {
     for (const std::string& name : found) {
       if (std::ranges::count(known, name) > 0) continue;
       Fail(owner, fmt::format("has the unknown {} '{}' ({})", what, name,
-                              known.empty() ? "none is known here"
+                              known.empty() ? "there should be none"
                                             : Suggestion(name, known)));
     }
   }
@@ -227,7 +227,7 @@ class FileGroup {
     return std::move(array.values);
   }
 
-  // The owner of every entry of a list of lists: in order, in range.
+  // Reads the owners of all entries of a list of lists: ascending, in range.
   Integers ReadOwners(size_t num_owners) {
     const Integers owners = List<int64_t>("row");
     int64_t previous = 0;
@@ -243,7 +243,7 @@ class FileGroup {
     return owners;
   }
 
-  // Each place in a document or table is taken once.
+  // Takes a position in the document or table, which must still be free.
   void TakePlace(int64_t position, std::vector<bool>* taken) const {
     const auto count = static_cast<int64_t>(taken->size());
     if (position < 0 || position >= count ||
@@ -277,7 +277,7 @@ class FileGroup {
 
   File& file_;
   const std::string path_;
-  Strings attributes_, children_;  // that were asked for
+  Strings attributes_, children_;  // names asked for
 };
 
 template <typename Group, typename Fields>
@@ -331,7 +331,7 @@ void VisitColumn(Group& group, Column& column) {
   group.Attribute("margin_basis", column.margin_basis);
 }
 
-// What is optional in a cell, as the file has it.
+// The optional numbers of a cell, as the file stores them.
 struct OptionalNumbers {
   double deviation = 0;
   bool deviation_known = false;

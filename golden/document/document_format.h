@@ -101,7 +101,7 @@ E ReadEnum(TomlReader* reader, const std::string& key) {
   return *value;
 }
 
-// Does the same for a key that may be absent.
+// Does the same for a key that may be absent: then returns `otherwise`.
 template <typename E>
 E ReadEnum(TomlReader* reader, const std::string& key, E otherwise) {
   return reader->Has(key) ? ReadEnum<E>(reader, key) : otherwise;

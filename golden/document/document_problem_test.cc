@@ -80,7 +80,8 @@ std::vector<BadDocument> BadDocuments() {
        "'/tables/main/cells/piqa/flip_share[1]' is 0.125 with 1 run(s)",
        "two runs"},
       {"flips_of_no_items", [](Document* d) { LossCell(d).flip_share = 0.5; },
-       loss + "/flip_share[0]' is 0.5 with 3 run(s) and no items", "two runs"},
+       loss + "/flip_share[0]' is 0.5 with 3 run(s) and no number of items",
+       "two runs"},
       {"ragged_row", [](Document* d) { d->tables[0].rows[0].cells.pop_back(); },
        "'/tables/main/rows[0]' (owt/sparse/k1) has 2 cells",
        "one cell per column"},
@@ -233,7 +234,7 @@ TEST(FirstProblem, KnowsNumbersThatStandForNone) {
   EXPECT_EQ(margin_problem(std::nextafter(1e300, 0)), "");
 }
 
-// Every character, in the ids that references spell and in names of groups.
+// Tries every character in ids that references spell and in names of groups.
 TEST(FirstProblem, KnowsEveryCharacterThatAnIdMayHave) {
   const std::string of_rows =
       "!\"#$%&()*+,-./0123456789;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
@@ -325,7 +326,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
   const std::string of_piqa = "'/tables/main/cells/piqa";
   const std::string count = of_piqa + "/count_N[0]' has the count ";
   const std::string ascend = "; counts ascend and lie between 0 and the total";
-  const std::string beside = of_piqa + "/count_N[0]' stands beside the value ";
+  const std::string beside = of_piqa + "/count_N[0]' belongs to the value ";
   const std::string outside =
       of_loss + "/value[0]' 2.5 is outside its interval ";
   const std::string printed = of_loss + "/text[0]' is ";
@@ -335,7 +336,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
       {decimals(0), decimals(-1), of_loss + "@decimals' is -1; use 0 to 12"},
       {decimals(12), decimals(13), of_loss + "@decimals' is 13; use 0 to 12"},
       {items(1, {}), items(0, {}),
-       of_piqa + "/count_N[0]' has 0 items; a proportion is of at least one"},
+       of_piqa + "/count_N[0]' has 0 items; a proportion needs at least one"},
       {items(1, {}), items(-1, {}), "has -1 items"},
       {items(1838, {0, 1}, "0.0"), items(1838, {-1, 1}, "0.0"),
        count + "-1 of 1838" + ascend},
@@ -347,9 +348,10 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
        count + "7 of 1838" + ascend},
       // 61.480, 61.425, 61.589 and 61.643 %: a unit and an item are 0.064.
       {items(1838, {1130}), items(1838, {1129}),
-       count + "1129 of 1838 beside 61.53; give the counts that print that"},
-      {items(1838, {1132}), items(1838, {1133}), count + "1133 of 1838 beside"},
-      {items(3, {1}, "33"), items(3, {0}, "35"), count + "0 of 3 beside 35"},
+       count + "1129 of 1838, but the text is 61.53; give the counts whose"},
+      {items(1838, {1132}), items(1838, {1133}), count + "1133 of 1838, but"},
+      {items(3, {1}, "33"), items(3, {0}, "35"),
+       count + "0 of 3, but the text is 35"},
       {percent(0, "0.00"), percent(-1e-9, "0.00"),
        beside + "-1e-09; a proportion is given in percent, from 0 to 100"},
       {percent(100, "100.00"), percent(100.001, "100.00"),
@@ -380,8 +382,8 @@ TEST(FirstProblem, ANumberIsOfNoRunThatDiverged) {
     return ProblemOf([&](Document* d) { LossCell(d).flags = {"A", flag}; });
   };
   EXPECT_EQ(problem_of("DIVERGED"),
-            "'/tables/main/cells/loss/flags[0]' has DIVERGED beside 2.84; a "
-            "run that gave no number leaves the cell empty");
+            "'/tables/main/cells/loss/flags[0]' has DIVERGED, but the text "
+            "is 2.84; leave the cell of a run that gave no number empty");
   EXPECT_EQ(problem_of("DIVERGE"), "");
 }
 
@@ -505,13 +507,15 @@ TEST(FirstProblem, NamesClaimsOnMostThatAreNoSeveralPairs) {
   };
   EXPECT_EQ(problem_of("a.1", "a.2", true), "");
   EXPECT_TRUE(Says(problem_of("a.1", "b.1", true),
-                   "'/claims/of_cases[0]' is 'most' of one pair, a.1; say "
-                   "'every'"));
+                   "'/claims/of_cases[0]' is 'most', but a.1 is the only "
+                   "pair; mark it as 'every'"));
   EXPECT_TRUE(Says(problem_of("a.1", "a.2", false),
-                   "'/claims/of_cases[0]' is 'most', but a.2 is no such pair; "
-                   "say 'most' of all pairs"));
-  EXPECT_TRUE(Says(problem_of("a.1", "a", false), "but a is no such pair"));
-  EXPECT_TRUE(Says(problem_of("a.1", "a", true), "but a is no such pair"));
+                   "'/claims/of_cases[0]' is 'most', but a.2 is not marked "
+                   "'most' or lacks a pair number; mark all pairs"));
+  EXPECT_TRUE(
+      Says(problem_of("a.1", "a", false), "but a is not marked 'most' or"));
+  EXPECT_TRUE(
+      Says(problem_of("a.1", "a", true), "but a is not marked 'most' or"));
 }
 
 TEST(FirstProblem, FindsNothingInAGoodDocument) {

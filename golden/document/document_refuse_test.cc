@@ -83,19 +83,19 @@ TEST(ReadDocument, RefusesWhatIsMissing) {
 
 TEST(ReadDocument, RefusesWhatItDoesNotKnow) {
   ExpectRefused([](hid_t file) { PutGroup(file, "/curves"); },
-                "'/' has the unknown child 'curves'", "make the file anew");
+                "'/' has the unknown child 'curves'", "write the file again");
   ExpectRefused(
       [](hid_t file) { PutAttribute<std::string>(file, kLoss, "units", "1"); },
       "unknown attribute 'units'", "did you mean 'unit'?");
   ExpectRefused(
       [](hid_t file) { PutDataset(file, "/notes/author", Strings{"x"}); },
-      "'/notes' has the unknown child 'author'", "make the file anew");
+      "'/notes' has the unknown child 'author'", "write the file again");
   ExpectRefused(
       [](hid_t file) {
         PutAttribute<std::string>(file, kTable + "/rows", "note", "x");
       },
       "'/tables/main/rows' has the unknown attribute 'note'",
-      "none is known here");
+      "there should be none");
 }
 
 TEST(ReadDocument, RefusesTwoSharesOfFlipsForOneCell) {
@@ -108,7 +108,7 @@ TEST(ReadDocument, RefusesTwoSharesOfFlipsForOneCell) {
       group + "/row", "has row 1 more than once");
 }
 
-// Of what a cell may lack, one place says whether it is there.
+// A single place in the file says whether a cell has an optional number.
 TEST(ReadDocument, RefusesWhatIsThereAndIsNot) {
   ExpectRefused(
       [](hid_t file) {
@@ -178,11 +178,11 @@ TEST(ReadDocument, RefusesNamesAndVersionsItDoesNotKnow) {
       [](hid_t file) {
         PutAttribute<std::string>(file, "/", "schema", "other");
       },
-      "'/@schema' is 'other'", "make the file anew");
+      "'/@schema' is 'other'", "write the file again");
   ExpectRefused(
       [](hid_t file) { PutAttribute<int64_t>(file, "/", "schema_version", 2); },
       "'/@schema_version' is 2, but this program reads 1",
-      "make the file anew");
+      "write the file again");
   ExpectRefused(
       [](hid_t file) { PutAttribute<int64_t>(file, kTable, "position", 2); },
       "'" + kTable + "@position' is 2", "each of 0..1 is needed once");

@@ -30,7 +30,7 @@ TEST(Document, ReadsBackEverything) {
   EXPECT_EQ(ReadDocument(path), document);
 }
 
-// So files that were recorded before anybody knew them stay as they are.
+// Files without a known share thus keep the same bytes.
 TEST(Document, SharesOfFlipsAreInTheFileOnlyWhereOneIsKnown) {
   const fs::path folder = FreshFolder("flips");
   Document document = ExampleDocument();

@@ -23,7 +23,7 @@ const Field* Find(const std::vector<Field>& fields, const std::string& name) {
   return nullptr;
 }
 
-// The finite number that the whole text is, or nullopt.
+// Parses the whole text as a finite number; nullopt if it is none.
 std::optional<double> Number(const std::string& text) {
   // strtod also accepts spaces, "0x" and "nan", which are not values here.
   if (text.empty() ||
@@ -36,9 +36,9 @@ std::optional<double> Number(const std::string& text) {
   return value;
 }
 
-// "calibrated" of "calibrated: 1.067", and "calibrated x 2" of "calibrated x 2:
-// 2.134": what was set, without what came of it, which other seeds or another
-// instruction set change.
+// What was set, without the outcome, which depends on seeds and instruction
+// set: "calibrated" of "calibrated: 1.067", and "calibrated x 2" of "calibrated
+// x 2: 2.134".
 std::string Setting(const std::string& value) {
   return value.starts_with("calibrated") ? value.substr(0, value.find(':'))
                                          : value;
@@ -46,10 +46,10 @@ std::string Setting(const std::string& value) {
 
 struct KeyDefault {
   std::string value;
-  bool later = false;  // a LaterKey: its default is what is done without it
+  bool later = false;  // a LaterKey: runs without the key had its default
 };
 
-// What a configuration has that sets nothing, by field.
+// The default of every key of a configuration, by field.
 const std::map<std::string, KeyDefault>& KeyDefaults() {
   static const std::map<std::string, KeyDefault> defaults = [] {
     std::map<std::string, KeyDefault> by_name;
@@ -65,18 +65,18 @@ const std::map<std::string, KeyDefault>& KeyDefaults() {
   return defaults;
 }
 
-// What a run had whose fields lack `name`: the default of a key that was added
-// later; "" if that cannot be known.
+// The value in a run whose fields lack `name`: the default if the key was added
+// later; "" if it cannot be known.
 std::string WithoutField(const std::string& name) {
   const auto found = KeyDefaults().find(name);
   const bool later = found != KeyDefaults().end() && found->second.later;
   return later ? found->second.value : "";
 }
 
-// What the golden, which lacks the field `own` of the results, has in its
-// place. A run of ours says every key that its program knew. The paper's rows
-// and those of others lack what their router does not use, too: at its default
-// that needs no mention, and any other value is assumed.
+// The field that stands in a golden for the results' field `own`, which it
+// lacks. A run of ours states every key that its program knew. Rows of the
+// paper and of others also lack keys that their router does not use: a default
+// needs no mention there, and any other value is assumed.
 Field MissingFromGolden(const Field& own, Origin golden_origin) {
   Field field = {own.name, "", FieldClass::kIgnore, Known::kUnknown};
   if (own.field_class != FieldClass::kMustMatch || own.value.empty()) {

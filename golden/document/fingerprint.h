@@ -21,23 +21,22 @@ std::string FieldValue(const Document& document, const Row& row,
 // A text of a configuration without TOML's quotes around it.
 std::string WithoutQuotes(const std::string& text);
 
-// Compares as numbers if both are numbers ("1e-3" and "0.001"), else as texts;
-// quotes around a text do not count, nor does what tau was calibrated to
-// ("calibrated: 1.067", "calibrated x 0.5: 0.5335"): that it was, and the
-// factor, is the setting.
+// Compares as numbers if both are numbers ("1e-3" and "0.001"), else as texts.
+// Ignores quotes around a text, and the value to which tau was calibrated
+// ("calibrated: 1.067", "calibrated x 0.5: 0.5335"): the setting is that it was
+// calibrated, and the factor.
 bool SameValue(const std::string& a, const std::string& b);
 
 // Whether the key of a configuration changes no result (DESIGN.md, rulings 6
 // and 8), though it is in the hash.
 bool ChangesNoResult(const std::string& name);
 
-// A field that does not simply agree.
+// A field that differs, is assumed, or is only reported.
 struct FieldDifference {
   std::string name;
   std::string golden;  // "" if the golden does not know
   std::string ours;    // "" if the results do not say
-  // The golden states that there is something without saying what; the results
-  // have none.
+  // The golden states that there is one, but not which; the results have none.
   bool departs = false;
   bool operator==(const FieldDifference&) const = default;
 };
@@ -49,11 +48,12 @@ struct FingerprintComparison {
   bool comparable() const { return differences.empty(); }
 };
 
-// Compares the fields of both sides. The golden says what must match; where it
-// lacks a field, the results do. Theirs is then a difference if the golden is a
-// run of ours, unless it is the default of a key that was added later, and is
-// otherwise assumed, unless it is the key's default (FORMAT.md, "Fields"). What
-// ChangesNoResult is ignored, whatever a document says.
+// Compares the fields of both sides. The golden says what must match; for a
+// field that it lacks, the results do. If the golden is a run of ours, such a
+// field is a difference unless it has the default of a key that was added
+// later; for any other golden it is assumed unless it has the key's default
+// (FORMAT.md, "Fields"). Ignores fields that ChangesNoResult accepts, whatever
+// a document says.
 FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
                                           const std::vector<Field>& golden,
                                           Origin golden_origin);

@@ -26,7 +26,7 @@ TEST(SameValue, ComparesNumbersAsNumbersAndTextAsText) {
   EXPECT_FALSE(SameValue("1e999", "2e999"));
   EXPECT_FALSE(SameValue("owt", "OWT"));
   EXPECT_FALSE(SameValue("e", "E"));
-  // Calibration is a setting; what came of it is not.
+  // Calibration is a setting; its outcome is not.
   EXPECT_TRUE(SameValue("calibrated: 1.067, 1.068", "calibrated: 1.069"));
   EXPECT_TRUE(SameValue("calibrated", "calibrated: 1.067"));
   EXPECT_FALSE(SameValue("calibrated: 1.067", "1.067"));
@@ -151,7 +151,7 @@ TEST(CompareFingerprints, ReportsAndIgnores) {
             "not known in the golden, not said here");
 }
 
-// Whichever side has them, of whatever class.
+// Whichever side has the keys, and whatever their class.
 TEST(CompareFingerprints, KeysThatChangeNoResultAreIgnored) {
   const std::vector<Field> some = {
       Must("training.micro_batch_sequences", "8"),
@@ -178,8 +178,8 @@ TEST(CompareFingerprints, KeysThatChangeNoResultAreIgnored) {
           .comparable());
 }
 
-// What the paper leaves out its rows do not have, so that defaults need no
-// mention; but what was set is an assumption of every verdict.
+// The paper's rows lack whatever it leaves out. Defaults of such keys need no
+// mention, but a value that was set is an assumption of every verdict.
 TEST(CompareFingerprints, WhatOthersLackIsAssumedUnlessItIsTheDefault) {
   for (const Origin origin : {Origin::kPaper, Origin::kOtherImplementation}) {
     const auto comparison = CompareFingerprints(
@@ -218,7 +218,7 @@ TEST(CompareFingerprints, WhatOneOfOurRunsLacksForbidsBothWays) {
        {{"router.init_std", "0.0", "0.177"}}},
       {Must("data.normalise", "none"), {}, {}},
       {Must("router.init_std", "0"), {}, {}},
-      // Every run says these, so there is no telling what the other had.
+      // Every run states these, so what the other run had is unknown.
       {Must("model.d_model", "640"),
        {{"model.d_model", "640", ""}},
        {{"model.d_model", "", "640"}}},
@@ -232,7 +232,7 @@ TEST(CompareFingerprints, WhatOneOfOurRunsLacksForbidsBothWays) {
     EXPECT_EQ(as_results.differences, c.as_results);
     EXPECT_TRUE(as_results.open.empty());
   }
-  // A value that nobody knows says as little as no field.
+  // An unknown value says as little as a missing field.
   EXPECT_TRUE(CompareFingerprints({Must("no.key", "", Known::kUnknown)}, {},
                                   Origin::kOurRun)
                   .comparable());

@@ -52,7 +52,7 @@ Strings RowIds(const Table& table) {
   return ids;
 }
 
-// Throws DataError, "NAME: ...", for what golden documents refuse.
+// Throws DataError, "NAME: ...", for whatever golden documents may not hold.
 void RequireValid(const Document& document, const std::string& name) {
   const std::string problem = FirstProblem(document);
   if (!problem.empty()) {
@@ -109,7 +109,7 @@ class SetUpReader {
   }
 
  private:
-  // A text that the user had to fill in.
+  // Reads a text that the user had to fill in.
   static std::string Filled(TomlReader* reader, const std::string& key) {
     const std::string text = reader->Text(key);
     if (text.empty()) reader->FailAt(key, "is empty; fill it in");
@@ -122,9 +122,10 @@ class SetUpReader {
                                      set_up_.seeds.end());
     if (distinct.empty() || distinct.size() != set_up_.seeds.size() ||
         *distinct.begin() < 0) {
-      reader->FailAt("seeds",
-                     "must list each seed once, from 0 on; if the seeds are "
-                     "not known, number the runs: [1, 2, 3]");
+      reader->FailAt(
+          "seeds",
+          "must list each seed once, none below 0; if the seeds are not "
+          "known, number the runs: [1, 2, 3]");
     }
   }
 
@@ -145,10 +146,10 @@ class SetUpReader {
       TomlReader one(entry);
       const std::string unit = one.Text("unit");
       if (unit != column.unit) {
-        one.FailAt("unit",
-                   fmt::format("is '{}', but the golden's {} is in '{}'; "
-                               "convert the values, then the unit",
-                               unit, column.id, column.unit));
+        one.FailAt("unit", fmt::format("is '{}', but the golden's {} is in "
+                                       "'{}'; convert the values, then change "
+                                       "the unit",
+                                       unit, column.id, column.unit));
       }
       Column& own = table.columns.emplace_back(column);
       own.metric = one.TextOr("metric", column.metric);
@@ -186,8 +187,7 @@ class SetUpReader {
           *facts, [&](const Fact& fact) { return fact.field.name == name; });
       if (twice) {
         throw DataError(
-            fmt::format("{}: the fact '{}' is there twice; remove "
-                        "one",
+            fmt::format("{}: the fact '{}' is given twice; remove one",
                         TomlPosition(node), name));
       }
       facts->push_back({ReadFact(name, node), TomlPosition(node)});
@@ -205,7 +205,7 @@ class SetUpReader {
       for (const auto& [candidate, unused] : classes_) {
         names.push_back(candidate);
       }
-      refuse("is not one; " + Suggestion(name, names));
+      refuse("is not known; " + Suggestion(name, names));
     }
     Field fact{.name = name, .value = {}, .field_class = known->second};
     if (const auto* text = node.as_string()) {
@@ -246,10 +246,10 @@ class SetUpReader {
     for (const Fact& fact : facts) {
       const auto shared = of_all_rows_.find(fact.field.name);
       if (shared == of_all_rows_.end()) continue;
-      throw DataError(
-          fmt::format("{}: the fact '{}' is under [facts], of all rows, too "
-                      "({}); remove one, or say it in [[rows]] blocks alone",
-                      fact.place, fact.field.name, shared->second));
+      throw DataError(fmt::format(
+          "{}: the fact '{}' is also given for all rows, under [facts] ({}); "
+          "remove one of them, or give it only in [[rows]] blocks",
+          fact.place, fact.field.name, shared->second));
     }
     for (const std::string& row : rows) {
       if (set_up_.table->FindRow(row) == nullptr) {
@@ -262,9 +262,10 @@ class SetUpReader {
       std::vector<Field>& fields = set_up_.row_fields[row];
       for (const auto& [fact, place] : facts) {
         if (std::ranges::count(fields, fact.name, &Field::name) > 0) {
-          reader.FailAt("rows", fmt::format("has {}, of which an earlier block "
-                                            "says '{}', too; remove one",
-                                            row, fact.name));
+          reader.FailAt("rows",
+                        fmt::format("lists {}, for which an earlier block "
+                                    "already gives '{}'; remove one of them",
+                                    row, fact.name));
         }
         fields.push_back(fact);
       }
@@ -308,17 +309,18 @@ class ValuesReader {
         continue;
       }
       if (fields.size() != order_.size()) {
-        Fail(
-            fmt::format("{} fields, but 4 are needed: ROW,SEED,COLUMN,VALUE, "
-                        "numbers with a decimal point",
-                        fields.size()));
+        Fail(fmt::format(
+            "{} fields, but 4 are needed: ROW,SEED,COLUMN,VALUE; write "
+            "numbers with a decimal point",
+            fields.size()));
       }
       ValueLine line{
           .line = line_, .row = {}, .seed = {}, .column = {}, .value = {}};
       for (size_t i = 0; i < fields.size(); ++i) line.*order_[i] = fields[i];
       lines.push_back(std::move(line));
     }
-    if (order_.empty()) Fail("no line row,seed,column,value; write it first");
+    if (order_.empty())
+      Fail("the line row,seed,column,value is missing; write it first");
     return lines;
   }
 
@@ -355,7 +357,7 @@ class ValuesReader {
       }
     }
     trim();
-    if (quoted) Fail("a quote that does not end on this line; end it");
+    if (quoted) Fail("a quotation mark is not closed on this line; close it");
     return fields;
   }
 
@@ -374,8 +376,8 @@ class ValuesReader {
     }
     if (order_.size() != std::size(kMembers) || names.size() != order_.size()) {
       Fail(
-          "the first line must name the columns row,seed,column,value, with "
-          "commas between");
+          "the first line must name the columns row,seed,column,value, "
+          "separated by commas");
     }
   }
 
@@ -400,8 +402,8 @@ class Importer {
     for (const int64_t seed : set_up_.seeds) {
       if (!seen_seeds_.contains(seed)) {
         throw DataError(
-            fmt::format("{}: no value of the seed {}, which the "
-                        "set-up lists; add them, or remove it",
+            fmt::format("{}: no values for the seed {}, which the set-up "
+                        "lists; add them, or remove the seed there",
                         values_.name, seed));
       }
     }
@@ -418,7 +420,7 @@ class Importer {
   }
 
  private:
-  // What the seeds of one cell gave; no number: that run diverged.
+  // The numbers of one cell by seed; nullopt: that run diverged.
   struct Runs {
     std::map<int64_t, std::optional<double>> of_seed;
     std::string text;  // of the last value
@@ -443,9 +445,10 @@ class Importer {
     }
     if (table_.FindColumn(line.column) < 0) {
       if (set_up_.table->FindColumn(line.column) >= 0) {
-        Fail(line, fmt::format("the set-up says no unit of '{}'; add "
-                               "[columns.{}] there",
-                               line.column, line.column));
+        Fail(line,
+             fmt::format(
+                 "the set-up states no unit for '{}'; add [columns.{}] there",
+                 line.column, line.column));
       }
       Strings known;
       for (const Column& column : set_up_.table->columns) {
@@ -475,8 +478,8 @@ class Importer {
     accuracies.largest = std::max(accuracies.largest, *value);
   }
 
-  // 0.6153 is a percentage, too, but of a model that answers next to nothing
-  // where all of the golden's do.
+  // 0.6153 could be a percentage, but only of a model that answers next to
+  // nothing where all of the golden's answer more than 1 %.
   void RequirePercentages(const std::string& column,
                           const Accuracies& accuracies) const {
     const Table& golden = *set_up_.table;
@@ -485,7 +488,7 @@ class Importer {
         std::ranges::all_of(golden.rows, [index](const Row& row) {
           return row.cells[index].empty() || row.cells[index].value > 1;
         });
-    // 0 is 0 either way.
+    // 0 is the same as a fraction and as a percentage.
     if (accuracies.largest > 1 || accuracies.largest == 0 || !golden_above) {
       return;
     }
@@ -496,9 +499,9 @@ class Importer {
   }
 
   // Refuses two seeds of a row whose numbers all agree: probably one run that
-  // was pasted twice. Rounded numbers agree by chance, too: the noise of seeds
-  // reaches to the third digit at least, so each measured digit after it agrees
-  // in one of ten pairs. Four of them, over all columns, are taken for proof.
+  // was pasted twice. Rounded numbers also agree by chance: seed noise reaches
+  // at least the third digit, so each measured digit after it agrees in one of
+  // ten pairs. Four such digits, over all columns, count as proof.
   void RequireDistinctRuns(const Row& golden_row) const {
     const std::string& row = golden_row.id;
     const std::vector<int64_t>& seeds = set_up_.seeds;
@@ -516,17 +519,17 @@ class Importer {
           return first;
         };
         throw DataError(fmt::format(
-            "{}:{}: {}, seed {} has all numbers of seed {} (line {}): one run, "
-            "entered twice; remove one of them, or give more digits if they "
-            "are two",
+            "{}:{}: {}, seed {} has the same numbers as seed {} (line {}), "
+            "probably one run entered twice; remove one of them, or give more "
+            "digits if they are two runs",
             values_.name, line(seeds[i]), row, seeds[i], seeds[j],
             line(seeds[j])));
       }
     }
   }
 
-  // How many digits after the third the measured numbers of a row have in all,
-  // if they are the same for both seeds; else 0.
+  // Number of digits after the third in all measured numbers of a row, if these
+  // are the same for both seeds; else 0.
   size_t DigitsInCommon(const Row& golden_row, int64_t one,
                         int64_t other) const {
     size_t digits = 0;
@@ -548,7 +551,7 @@ class Importer {
     return digits;
   }
 
-  // Those of the shortest text of the number, without zeros at either end.
+  // Digits in the shortest text of `value`, without zeros at either end.
   static size_t DigitsOf(double value) {
     std::string text = fmt::format("{}", value);
     text.resize(std::min(text.find('e'), text.size()));
@@ -583,10 +586,12 @@ class Importer {
     if (line.value == kDiverged) return std::nullopt;
     const std::optional<double> value = ParseNumber<double>(line.value);
     if (!value || !(std::fabs(*value) <= kLargestMeasured)) {
-      Fail(line, fmt::format("the value '{}' is not a number up to {:g}; leave "
-                             "it empty if there is none, and write '{}' for a "
-                             "run that gave none",
-                             line.value, kLargestMeasured, kDiverged));
+      Fail(line,
+           fmt::format(
+               "the value '{}' is not a number up to {:g}; leave it empty if "
+               "nothing was measured, and write '{}' for a run that gave no "
+               "number",
+               line.value, kLargestMeasured, kDiverged));
     }
     if (ItemsOf(line.row, line.column) > 0 && !(*value >= 0 && *value <= 100)) {
       Fail(line, fmt::format("the value '{}' is no percentage of items; write "
@@ -609,8 +614,8 @@ class Importer {
     });
   }
 
-  // The items of which the golden's number, or others of its column, is a
-  // percentage; 0 if it is none.
+  // The number of items of which the golden's number, or another one in its
+  // column, is a percentage; 0 if none is.
   int64_t ItemsOf(const std::string& row, const std::string& column) const {
     const Table& golden = *set_up_.table;
     const auto index = static_cast<size_t>(golden.FindColumn(column));
@@ -630,8 +635,8 @@ class Importer {
             .fields = set_up_.row_fields[golden_row.id],
             .cells = {}};
     std::set<int64_t> seeds;
-    // A seed that diverged in one column diverged in all: the mean of the
-    // others is not the row's. A setting is, as in the results of a grid.
+    // A seed that diverged in one column diverged in all, and the mean of the
+    // others is not the row's. Settings remain, as in the results of a grid.
     const auto& columns = cells_.at(row.id);
     const bool diverged = std::ranges::any_of(columns, [](const auto& cells) {
       return std::ranges::any_of(cells.second.of_seed, [](const auto& run) {
@@ -664,7 +669,7 @@ class Importer {
     table_.rows.push_back(std::move(row));
   }
 
-  // All that must match must be said, if only that it is not known.
+  // Every field that must match must be stated, if only as unknown.
   void RequireFacts(const Row& golden_row, const Row& row) const {
     const std::vector<Field> said = FieldsOf(set_up_.document, row);
     Strings missing;
@@ -676,9 +681,9 @@ class Importer {
     }
     if (missing.empty()) return;
     throw DataError(fmt::format(
-        "{}: nothing is said of {} for the row {}; add it to [facts] or to a "
-        "[[rows]] block, \"unknown\" where nobody knows",
-        set_up_.facts_place, fmt::join(missing, ", "), row.id));
+        "{}: the row {} does not state {}; add it to [facts] or to a [[rows]] "
+        "block, as \"unknown\" if nobody knows",
+        set_up_.facts_place, row.id, fmt::join(missing, ", ")));
   }
 
   static Cell DivergedCell() {
@@ -742,8 +747,8 @@ std::vector<SharedFact> SharedFacts(const Document& golden,
   return facts;
 }
 
-// `router.tau = ""  # in the golden: 1.8 (stated)`. What is only reported may
-// be left out.
+// `router.tau = ""  # in the golden: 1.8 (stated)`. Facts that are only
+// reported may be left out.
 std::string FactLine(const Field& field) {
   return fmt::format("{}{} = \"\"  # in the golden: {} ({})\n",
                      field.field_class == FieldClass::kReport ? "# " : "",
@@ -769,10 +774,10 @@ ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
   ImportTemplate files;
   files.values = fmt::format(
       "# Values of {}: one line for each row, seed and column, all digits.\n"
-      "# Write what was measured after the last comma, \"{}\" for a run that\n"
-      "# gave no number, which leaves its row without one; lines without a\n"
-      "# value may stay or go. Repeat the lines for each seed: a number is\n"
-      "# the mean over the seeds that have a line for it, though some do not.\n"
+      "# Write what was measured after the last comma, or \"{}\" for a run\n"
+      "# that gave no number; then its row has none. Lines without a value\n"
+      "# may stay or be deleted. Repeat the lines for each seed: a number is\n"
+      "# the mean over the seeds that have a line for it, even if not all do.\n"
       "row,seed,column,value\n",
       table.id, kDiverged);
   for (const Row& row : table.rows) {
@@ -784,29 +789,28 @@ ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
 
   std::string& text = files.set_up;
   text = fmt::format(
-      "# The set-up of the values of {}. Fill in every \"\" with your own "
-      "fact,\n"
-      "# not with the golden's, or \"{}\" where nobody knows. Lines that "
-      "begin\n"
-      "# with # may stay as they are; rows without values, and blocks without\n"
-      "# rows, may go.\n"
+      "# The set-up of the values of {}. Fill in every \"\" with your own\n"
+      "# fact, not with the golden's, or with \"{}\" if nobody knows it.\n"
+      "# Lines that begin with # may stay as they are; rows without values,\n"
+      "# and blocks without rows, may be deleted.\n"
       "source = \"\"   # whose numbers: paper or report, with its version\n"
       "program = \"\"  # what computed them, with its version\n"
       "table = {}\n"
-      "# As in the values; if they are not known, number the runs.\n"
+      "# The seeds of the values; if they are not known, number the runs.\n"
       "seeds = [1]\n",
       table.id, kUnknown, TomlText(table.id));
   text +=
-      "\n# Values must be in these units. `metric` is how they were measured: "
-      "say\n# where yours differs. Where the paper's says \"not stated\" or "
-      "\"read as\", all of\n# yours is ASSUMED and named; else the column is "
-      "NOT_COMPARABLE.\n";
+      "\n# Values must be in these units. `metric` is how they were measured;\n"
+      "# change it if yours differs. If the paper's then says \"not stated\" "
+      "or\n"
+      "# \"read as\", all of yours is ASSUMED, and verdicts name it; else the\n"
+      "# column is NOT_COMPARABLE.\n";
   for (const Column& column : table.columns) {
     text += fmt::format("[columns.{}]\nunit = {}\nmetric = {}\n", column.id,
                         TomlText(column.unit), TomlText(column.metric));
   }
 
-  text += "\n# Of all rows.\n[facts]\n";
+  text += "\n# Facts of all rows.\n[facts]\n";
   const std::vector<SharedFact> facts = SharedFacts(golden, table);
   for (const SharedFact& fact : facts) {
     if (fact.rows.size() == table.rows.size()) text += FactLine(fact.field);

@@ -12,29 +12,29 @@
 
 namespace softmoe::golden {
 
-// What a file holds, and what messages call it.
+// The text of a file, and its name in messages.
 struct NamedText {
   std::string name;
   std::string text;
 };
 
-// The results that the files state, as a document with one table, which has the
+// Returns the results in both files as a document with one table, which has the
 // id, columns, margins and labels of the golden's. A value is the mean over the
 // seeds that have one, exact to all its digits; a percentage is of the golden's
-// items. A row of which a seed diverged has no measured number.
+// items. A row with a diverged seed has no measured number.
 //
 //   values  CSV with the columns row, seed, column and value
 //   set_up  TOML: whose numbers, of which table, seeds, units, facts
-// Errors   DataError and ConfigError, FILE:LINE: names, units, seeds and facts
-//          that the golden or the set-up does not know, a cell or a fact that
-//          is given twice, a run that has two seeds, what is not a number or no
-//          percentage, a fact that must match and is not said. For a
-//          placeholder, FILE and the place in the document.
+// Errors   DataError and ConfigError, FILE:LINE, for names, units, seeds and
+//          facts unknown to the golden or the set-up, a cell or fact given
+//          twice, one run under two seeds, a value that is not a number or not
+//          a percentage, and a missing fact that must match. For a placeholder,
+//          FILE and the place in the document.
 Document ImportResults(const NamedText& values, const NamedText& set_up,
                        const Document& golden);
 
-// The two files for a table of `golden`, with comments; filling in what is ""
-// or empty suffices.
+// The two files for a table of `golden`, with comments; only values that are ""
+// or empty need filling in.
 struct ImportTemplate {
   std::string values;
   std::string set_up;

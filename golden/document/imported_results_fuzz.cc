@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as somebody else's values and, after the line "====", their set-up.
+// Imports any bytes as others' values and, after the line "====", their set-up.
 #include "core/fuzzing/fuzz_support.h"
 #include "golden/document/imported_results.h"
 

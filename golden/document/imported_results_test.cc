@@ -83,8 +83,8 @@ TEST(Import, TakesValuesOverSeedsAndFacts) {
   EXPECT_EQ(FieldValue(document, row, "training.seed"), "7, 8");
 }
 
-// Squares of differences, not differences of squares: of numbers that are far
-// from zero and near each other these would keep no digit.
+// The deviation comes from squares of differences: differences of squares would
+// keep no digit of numbers far from zero and near each other.
 TEST(Import, TheDeviationOfNearNumbersKeepsItsDigits) {
   const Document document = Import(
       "owt/sparse/k1,7,loss,100000000\n"
@@ -127,7 +127,7 @@ std::string WithPiqa() {
                   "[columns.piqa]\nunit = \"percent\"\n[facts]");
 }
 
-// So its items are noise, too.
+// So the items' sampling counts as noise, too.
 TEST(Import, OfAPercentageIsOfTheGoldensItems) {
   const std::string values =
       "owt/sparse/k1,7,piqa,61.5\n"
@@ -137,7 +137,7 @@ TEST(Import, OfAPercentageIsOfTheGoldensItems) {
   const std::vector<Cell>& cells = document.tables[0].rows[0].cells;
   EXPECT_EQ(cells[1].proportion, (Proportion{1838, {}}));
   EXPECT_FALSE(cells[0].proportion);
-  // Even where the golden has no number, and not where there is none of theirs.
+  // Even if the golden has no number, but not if the results have none.
   Document golden = ExampleDocument();
   golden.tables[0].rows[0].cells[1] = {};
   const auto of_row = [&](const std::string& theirs) {
@@ -164,8 +164,8 @@ TEST(Import, OfAPercentageIsOfTheGoldensItems) {
   }
 }
 
-// lm-evaluation-harness writes fractions. One value above 1, or one such of the
-// golden, shows that small ones are meant.
+// lm-evaluation-harness writes fractions. One value above 1, or one value of at
+// most 1 in the golden, shows that small percentages are meant.
 TEST(Import, RefusesFractionsInThePlaceOfPercentages) {
   const std::string loss = "owt/sparse/k1,8,loss,2.8\n";
   const std::string fractions =
@@ -184,7 +184,7 @@ TEST(Import, RefusesFractionsInThePlaceOfPercentages) {
                 .tables[0]
                 .rows.size(),
             2u);
-  // 0 is 0 either way.
+  // 0 is the same as a fraction and as a percentage.
   EXPECT_EQ(import(loss + "owt/sparse/k1,7,piqa,0\nowt/sparse/k2,7,piqa,0\n",
                    ExampleDocument())
                 .tables[0]
@@ -225,8 +225,8 @@ TEST(Import, OneDivergedSeedLeavesTheCellEmpty) {
   EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
 }
 
-// The mean of the seeds that survived is not the row's, in any column but one
-// of settings.
+// The mean of the seeds that survived is not the row's, except in a column of
+// settings.
 TEST(Import, OneDivergedSeedLeavesTheRowWithoutMeasurements) {
   const Document document = Import(
       "owt/sparse/k1,7,loss,2.81\n"
@@ -274,10 +274,11 @@ TEST(Import, RefusesOneRunUnderTwoSeeds) {
   const auto refusal = [&](const std::vector<std::vector<std::string>>& of) {
     return RefusalOfTwins(of, golden);
   };
-  EXPECT_EQ(refusal({{"loss", "2.837123", "2.837123"}}),
-            "theirs.csv:3: owt/sparse/k1, seed 8 has all numbers of seed 7 "
-            "(line 2): one run, entered twice; remove one of them, or give "
-            "more digits if they are two");
+  EXPECT_EQ(
+      refusal({{"loss", "2.837123", "2.837123"}}),
+      "theirs.csv:3: owt/sparse/k1, seed 8 has the same numbers as "
+      "seed 7 (line 2), probably one run entered twice; remove one of them, "
+      "or give more digits if they are two runs");
   // Rounded, they agree by chance.
   EXPECT_EQ(refusal({{"loss", "2.83712", "2.83712"}}), kNoError);
   EXPECT_EQ(refusal({{"loss", "2.8371200", "2.83712"}}), kNoError);
@@ -290,13 +291,13 @@ TEST(Import, RefusesOneRunUnderTwoSeeds) {
   EXPECT_TRUE(Says(refusal({{"piqa", "61.53427638737758", "61.534276387377580"},
                             {"loss", "2.83712", "2.83712"}}),
                    "theirs.csv:3: ", "(line 2)"));
-  // Any other number tells them apart, and so does one that only one has.
+  // A number that differs, or that only one run has, tells the runs apart.
   EXPECT_EQ(
       refusal({{"loss", "2.837123", "2.837123"}, {"piqa", "61.53", "61.59"}}),
       kNoError);
   EXPECT_EQ(refusal({{"loss", "2.837123", "2.837123"}, {"piqa", "61.53", ""}}),
             kNoError);
-  // What every run has says nothing.
+  // A number that is the same in every run says nothing.
   EXPECT_EQ(refusal({{"loss", "2.83", "2.83"},
                      {"params", "107.7410001", "107.7410001"}}),
             kNoError);
@@ -333,7 +334,8 @@ TEST(Import, RefusesValuesWithPlaceAndRemedy) {
       {"owt/sparse/k1,7,los,2.8\n",
        {"theirs.csv:2: no column 'los'", "did you mean 'loss'?"}},
       {"owt/sparse/k1,7,piqa,60\n",
-       {"theirs.csv:2: the set-up says no unit of 'piqa'", "[columns.piqa]"}},
+       {"theirs.csv:2: the set-up states no unit for 'piqa'",
+        "[columns.piqa]"}},
       {good + "owt/sparse/k1,9,loss,2.8\n",
        {"theirs.csv:3: the seed 9 is not among the set-up's [7, 8]"}},
       {"owt/sparse/k1,7.5,loss,2.8\n",
@@ -352,8 +354,8 @@ TEST(Import, RefusesValuesWithPlaceAndRemedy) {
        {"theirs.csv:2: 5 fields", "decimal point"}},
       {"owt/sparse/k1;7;loss;2.81\n", {"theirs.csv:2: 1 fields"}},
       {"owt/sparse/k1,7,\"loss,2.81\n",
-       {"theirs.csv:2: a quote that does not end"}},
-      {good, {"theirs.csv: no value of the seed 8"}},
+       {"theirs.csv:2: a quotation mark is not closed"}},
+      {good, {"theirs.csv: no values for the seed 8"}},
   };
   for (const auto& bad : kBad) {
     EXPECT_TRUE(
@@ -391,7 +393,7 @@ TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
       {"[7, 8]",
        "[7, 7]",
        {"setup.toml:4:9: 'seeds' must list each seed once"}},
-      {"[7, 8]", "[-7, 8]", {"from 0 on"}},
+      {"[7, 8]", "[-7, 8]", {"none below 0"}},
       {"[7, 8]", "[]", {"number the runs"}},
       {"nat/token",
        "bit/token",
@@ -406,7 +408,7 @@ TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
       {"\"mean over 100 batches\"", "\"\"", {"'metric' is empty; fill it in"}},
       {"model.d_model = 640",
        "model.d_modl = 640",
-       {"setup.toml:11:16: the fact 'model.d_modl' is not one",
+       {"setup.toml:11:16: the fact 'model.d_modl' is not known",
         "did you mean 'model.d_model'?"}},
       {"model.d_model = 640",
        "model.d_model = \"\"",
@@ -419,28 +421,29 @@ TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
        {"setup.toml:11:17: the fact 'model.d_model' contains a NUL"}},
       {"model.d_model = 640",
        "model.d_model = 640\n\"model.d_model\" = 64",
-       {"setup.toml:12:19: the fact 'model.d_model' is there twice; remove "
+       {"setup.toml:12:19: the fact 'model.d_model' is given twice; remove "
         "one"}},
       {"router.tau = 1.1",
        "router.tau = 1.1\n\"router.tau\" = 1.2",
-       {"setup.toml:16:16: the fact 'router.tau' is there twice"}},
+       {"setup.toml:16:16: the fact 'router.tau' is given twice"}},
       {"model.d_model = 640\n",
        "",
-       {"setup.toml:10:", "nothing is said of model.d_model", "owt/sparse/k1",
-        "\"unknown\" where nobody knows"}},
-      {"router.tau = 1.1\n", "", {"nothing is said of router.tau"}},
+       {"setup.toml:10:",
+        "the row owt/sparse/k1 does not state model.d_model; ",
+        "as \"unknown\" if nobody knows"}},
+      {"router.tau = 1.1\n", "", {"does not state router.tau"}},
       {"owt/sparse/k1",
        "owt/sparse/k7",
        {"setup.toml:14:8: 'rows' names 'owt/sparse/k7'", "did you mean"}},
       {"[\"owt/sparse/k1\"]", "[]", {"'rows' must list the ids of rows"}},
       {"router.tau = 1.1",
        "router.tau = 1.1\nmodel.d_model = 64",
-       {"setup.toml:16:17: the fact 'model.d_model' is under [facts], of all "
-        "rows, too (setup.toml:11:17); remove one"}},
+       {"setup.toml:16:17: the fact 'model.d_model' is also given for all "
+        "rows, under [facts] (setup.toml:11:17); remove one"}},
       {"rows = [\"owt/sparse/k1\"]",
        "rows = [\"owt/sparse/k1\", \"owt/sparse/k1\"]",
-       {"'rows' has owt/sparse/k1, of which an earlier block says "
-        "'router.tau', too"}},
+       {"'rows' lists owt/sparse/k1, for which an earlier block already "
+        "gives 'router.tau'"}},
   };
   for (const auto& bad : kBad) {
     const std::string set_up = Replaced(kSetUp, bad.what, bad.with);
@@ -477,7 +480,7 @@ TEST(Import, TakesBytesPerTokenOnlyAsAPositiveNumber) {
   }
 }
 
-// What golden documents refuse, imports refuse, too, and blame the right file.
+// Imports refuse whatever golden documents refuse, and blame the right file.
 TEST(Import, RefusesPlaceholders) {
   Document golden = ExampleDocument();
   golden.tables[0].rows[1].cells[0].value = -2.5;  // so others may be negative
@@ -496,8 +499,8 @@ size_t CountOf(const Verdicts& verdicts, Status status) {
       std::ranges::count(verdicts.cells, status, &CellVerdict::status));
 }
 
-// What can be known of one run without seeds: exact cells pass, the others
-// cannot be decided, and nothing is another set-up.
+// With one run and no seeds, exact cells pass, the others cannot be decided,
+// and no set-up differs.
 TEST(Import, OfThePapersOwnTableIsAsExactAsItIs) {
   const Table& table = *Paper().FindTable("main_results");
   const ImportTemplate files = FilledIn(Paper(), table);
@@ -555,7 +558,7 @@ TEST(Import, OfAnotherSetUpIsNotComparable) {
 TEST(Import, TemplatesOfAllTablesCanBeFilledIn) {
   for (const Table& table : Paper().tables) {
     ImportTemplate files = FilledIn(Paper(), table);
-    // What is only reported may be said, too.
+    // Facts that are only reported may be stated, too.
     const std::string said = " = \"\"  # in the golden: ";
     for (size_t at = 0; (at = files.set_up.find(said, at)) != std::string::npos;
          ++at) {
@@ -569,7 +572,7 @@ TEST(Import, TemplatesOfAllTablesCanBeFilledIn) {
           {"theirs.csv", files.values}, {"setup.toml", files.set_up}, Paper());
       EXPECT_EQ(results.tables[0].rows.size(), table.rows.size()) << table.id;
     }
-    // Nothing is taken from the golden that its owner did not fill in.
+    // Nothing that the user left empty is taken from the golden.
     const ImportTemplate empty = MakeImportTemplate(Paper(), table);
     EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                        ImportResults({"theirs.csv", empty.values},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpu_conclusions.h - what lines of a record (gpu_record.h) say about others:
-// whoever writes it adds that, and whoever reads it compares.
+// gpu_conclusions.h - conclusions of a record (gpu_record.h) from its own
+// lines: its writer adds them, and its readers check them.
 #ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_CONCLUSIONS_H_
 #define SOFTMOE_GOLDEN_GPU_RUNS_GPU_CONCLUSIONS_H_
 
@@ -18,8 +18,8 @@ namespace softmoe::golden {
 class GpuCeilings {
  public:
   void Look(const nlohmann::ordered_json& line);
-  // Of a line of kind "time" or "algorithm"; nullopt if it has no time, or its
-  // ceilings are not known.
+  // The share of a line of kind "time" or "algorithm"; nullopt if it has no
+  // time, or if its ceilings are not known.
   std::optional<double> ShareOf(const nlohmann::ordered_json& line) const;
 
  private:
@@ -29,8 +29,8 @@ class GpuCeilings {
 // The names of what failed.
 class GpuFailures {
  public:
-  // Takes the lines in the order of the record. A stage that did not pass has a
-  // name of its own where none of its lines failed.
+  // Takes the lines in the order of the record. A stage that did not pass is
+  // named itself if none of its lines failed.
   void Look(const nlohmann::ordered_json& line);
   bool empty() const { return names_.empty(); }
   // "operation gemm (fp32); stage "model" (crashed)"

@@ -24,8 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kRemedy[] =
-    "take the file as run_all.sh wrote it (a kept one: import that again), or "
-    "run that again";
+    "use the file as run_all.sh wrote it (for a kept record, import that file "
+    "again), or run run_all.sh again";
 
 // Reserved for the lines that say how stages ended.
 constexpr int64_t kRoomForTheEnd = int64_t{1} << 20;
@@ -173,12 +173,16 @@ void CutTexts(Json* line) {
 Json Unwrapped(Json line, int64_t number, const std::string& previous,
                const std::string& place) {
   if (!IsSealed(line)) {
-    Refuse(place, "the line is not what was written: its hash is another one");
+    Refuse(
+        place,
+        "the line was changed after it was written: its hash does not match");
   }
   if (!line.contains("line") || line["line"] != number) {
-    Refuse(place, fmt::format("the line should be number {}: one is missing, "
-                              "or there twice",
-                              number));
+    Refuse(
+        place,
+        fmt::format(
+            "the line should be number {}: a line is missing or occurs twice",
+            number));
   }
   if (!line.contains("previous") || line["previous"] != previous) {
     Refuse(place, "the line does not follow the one before it");
@@ -196,8 +200,8 @@ std::optional<std::time_t> BeginOf(const std::string& day) {
   return begin;
 }
 
-// Refuses a number that nothing can have: one below zero; where something was
-// measured, zero and what is no number. (A stage may take no time.)
+// Refuses impossible numbers: any below zero and, for measured fields, also
+// zero, NaN and infinity. (A stage may take no time.)
 void CheckNumbers(const Json& line, const std::string& place) {
   for (const LineField& field : FindKind(line["kind"])->fields) {
     const bool is_number =
@@ -211,22 +215,23 @@ void CheckNumbers(const Json& line, const std::string& place) {
   }
 }
 
-// Refuses a share that is not of the ceilings before it.
+// Refuses a share that does not follow from the ceilings before it.
 void CheckShare(const Json& line, const GpuCeilings& ceilings,
                 const std::string& place) {
   if (!line.contains("share")) return;
   const double share = JsonNumber(line, "share", place);
   const double expected = ceilings.ShareOf(line).value_or(0);
   if (std::abs(share - expected) <= 1e-9 * expected) return;
-  Refuse(place,
-         fmt::format("the share of {} {} is {}, and its seconds and the "
-                     "ceilings make {}",
-                     line["name"].get<std::string>(),
-                     line["precision"].get<std::string>(), share, expected));
+  Refuse(
+      place,
+      fmt::format(
+          "the share of {} {} is {}, but its seconds and the ceilings give {}",
+          line["name"].get<std::string>(), line["precision"].get<std::string>(),
+          share, expected));
 }
 
-// Refuses what one operation cannot have come to. One that is mistrusted did
-// not pass, although none of its cases failed.
+// Refuses an impossible outcome of an operation. A mistrusted operation did not
+// pass, although none of its cases failed.
 void CheckOperation(const Json& line, const std::string& place) {
   const int64_t cases = line["cases"], failures = line["failures"];
   const double used = JsonNumber(line, "utilisation", place);
@@ -242,8 +247,8 @@ void CheckOperation(const Json& line, const std::string& place) {
                      cases, used));
 }
 
-// Refuses a second finding about the same, and a stage of `verify` that passed
-// although its line did not. (`bench` passes with a line that failed.)
+// Refuses a second finding about the same thing, and a stage of `verify` that
+// passed although its line did not. (`bench` passes with a line that failed.)
 class FindingsOnce {
  public:
   void Look(const Json& line, const std::string& place) {
@@ -276,9 +281,9 @@ class FindingsOnce {
   bool failed_ = false;  // a line of this stage
 };
 
-// The rules that span lines: how a record begins and ends, that a simulated
-// device has no times, that shares are of the ceilings, that nothing is there
-// twice, and that the end says what failed.
+// Checks the rules that span lines: how a record begins and ends, that a
+// simulated device has no times, that shares follow from the ceilings, that
+// nothing occurs twice, and that the end names what failed.
 void CheckRecord(const GpuRecord& record, const std::string& place) {
   const std::vector<Json>& lines = record.lines;
   if (lines.empty() || lines.front()["kind"] != "run") {
@@ -321,7 +326,7 @@ void CheckRecord(const GpuRecord& record, const std::string& place) {
   if (end["failed"] != expected["failed"] ||
       (!failures.empty() && end["passed"] == true)) {
     Refuse(place,
-           "the line of kind \"end\" is not about what failed before it");
+           "the line of kind \"end\" does not match the failures before it");
   }
 }
 
@@ -342,7 +347,7 @@ GpuRecord ReadLines(const std::string& text, const std::string& name,
     const Json line = ParseJsonObject(written);
     if (line.is_null()) Refuse(place, "the line is no JSON object");
     if (JsonLine(line) != written) {
-      Refuse(place, "the line is not spelled as it was written");
+      Refuse(place, "the line is not formatted as it was written");
     }
     record.lines.push_back(unwrap(line, number, place));
     CheckGpuLine(record.lines.back(), place);
@@ -466,8 +471,9 @@ GpuRecord ReadGpuRecord(const std::filesystem::path& path) {
   for (const Json& facts : record.All("facts")) {
     if (*BeginOf(facts["date"]) <= now + kDay) continue;
     throw DataError(fmt::format(
-        "{}: the record is dated {}, and here it is {:%Y-%m-%d}; set the clock "
-        "that is wrong, and if it is that machine's, run run_all.sh again",
+        "{}: the record is dated {}, but this machine's date is {:%Y-%m-%d}; "
+        "set the clock that is wrong, and if it is the other machine's, run "
+        "run_all.sh there again",
         name, facts["date"].get<std::string>(), fmt::gmtime(now)));
   }
   return record;

@@ -62,10 +62,10 @@ struct GpuRecord {
 // dated more than a day after this machine's clock.
 GpuRecord ReadGpuRecord(const std::filesystem::path& path);
 
-// The lines one below the other: what is kept of a record (gpu_runs.h).
+// Returns the lines, one below the other: the part that is kept (gpu_runs.h).
 std::string GpuRecordText(const GpuRecord& record);
 
-// Reads that text, and nothing else: GpuRecordText gives the same bytes again.
+// Parses such a text, and no other: GpuRecordText gives the same bytes again.
 // Throws DataError, with the line after `place`.
 GpuRecord ParseGpuRecord(const std::string& text, const std::string& place);
 

@@ -133,7 +133,7 @@ TEST_F(GpuRecordFile, RefusesLinesOfAnotherSpelling) {
   EXPECT_TRUE(Says(RefusalOf([](std::string* bytes) {
                      *bytes = Replaced(*bytes, "\"minutes\":", "\"minutes\": ");
                    }),
-                   ":1: ", "not spelled"));
+                   ":1: ", "not formatted"));
 }
 
 // A line with a correct hash is refused, too, if no record can contain it.
@@ -184,7 +184,7 @@ TEST_F(GpuRecordFile, RefusesLinesThatAreNone) {
   writer.Write(changed(stage, "seconds", 1.5));
 }
 
-// Written by no run: somebody changed the lines and sealed them again.
+// No run writes these: somebody changed the lines and sealed them again.
 TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
   const auto operation = [](bool passed, int64_t cases, int64_t failures,
                             const Json& utilisation) {
@@ -219,7 +219,7 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
         << line.dump();
   }
 
-  const std::string about = "not about what failed before it";
+  const std::string about = "does not match the failures before it";
   const Json failed = operation(false, 3, 1, 1.7);
   const auto stage = [](const char* outcome) {
     return Json{
@@ -240,7 +240,7 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
   }
 }
 
-// The end names all that failed, however much that is.
+// The end names everything that failed, however much that is.
 TEST_F(GpuRecordFile, ReadsAnEndThatWasCut) {
   std::vector<Json> lines = {RunLine()};
   GpuFailures failures;
@@ -293,7 +293,7 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
   EXPECT_EQ(refusal({copy, product, time}), kNoError);
   EXPECT_EQ(refusal({copy, product, time, changed(time, "name", "*=")}),
             kNoError);
-  // Another share than the ceilings and the seconds make.
+  // A share other than the ceilings and the seconds give.
   for (const std::vector<Json>& lines :
        {std::vector<Json>{time},
         {product, time},
@@ -305,8 +305,8 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
     EXPECT_NE(refusal(lines), kNoError) << lines.back().dump();
   }
   EXPECT_TRUE(
-      Says(refusal({time}), "share of += bf16 is 0.5", "ceilings make 0"));
-  // Numbers that nothing can have.
+      Says(refusal({time}), "share of += bf16 is 0.5", "ceilings give 0"));
+  // Impossible numbers.
   for (const Json& value : {Json(0), Json(-1), Json("nan"), Json("inf")}) {
     EXPECT_TRUE(Says(refusal({changed(time, "seconds", value)}), "\"seconds\""))
         << value;
@@ -315,7 +315,7 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
   }
   EXPECT_TRUE(Says(refusal({changed(CheckLine(), "utilisation", -1)}),
                    "\"utilisation\" of kind \"check\" cannot be -1"));
-  // The same twice.
+  // The same finding twice.
   EXPECT_TRUE(Says(refusal({copy, product, time, time}), "two lines",
                    "\"time\"", "+= in bf16"));
   const auto operation = [](bool passed, const char* precision) {
@@ -329,7 +329,7 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
             kNoError);
   EXPECT_TRUE(Says(refusal({operation(true, "fp32"), operation(false, "fp32")}),
                    "two lines", "gemm in fp32"));
-  // A stage that passed with what did not; `bench` does.
+  // A stage that passed although its line did not; in `bench` it may.
   const auto stage = [](const char* outcome) {
     return Json{
         {"kind", "stage"}, {"name", "x"}, {"outcome", outcome}, {"text", ""}};
@@ -347,7 +347,7 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
             kNoError);
 }
 
-// A clock that runs ahead would make it the latest for ever.
+// From a clock that runs ahead, the record would be the latest for ever.
 TEST_F(GpuRecordFile, RefusesADayThatIsToCome) {
   const auto refusal = [&](std::time_t time) {
     Write({RunLine(),
@@ -393,7 +393,7 @@ TEST_F(GpuRecordFile, RefusesAnotherVersion) {
 }
 
 // However much is written, the record stays below its limit and ends properly.
-// Lines as long as they can be, since each waits for the disk: control
+// The lines are as long as possible, since each waits for the disk: control
 // characters take six bytes.
 TEST_F(GpuRecordFile, StaysBelowItsLimit) {
   const std::string most(2 * kMaxGpuTextBytes, '\1');
@@ -416,7 +416,7 @@ TEST_F(GpuRecordFile, StaysBelowItsLimit) {
     }
   });
   EXPECT_TRUE(Says(text, "full"));
-  // No earlier than it must be: a MiB is for the lines at the end.
+  // It is full no earlier than necessary: a MiB is reserved for the last lines.
   EXPECT_GT(written() + longest + (1 << 20), kMaxGpuRecordBytes);
   writer.Write(EndLine());
   EXPECT_LE(written(), kMaxGpuRecordBytes);

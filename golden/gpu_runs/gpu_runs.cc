@@ -31,8 +31,8 @@ constexpr char kLines[] = "/lines";
 
 std::string DateOf(const GpuRecord& run) { return run.Only("facts")["date"]; }
 
-// How a stage ended that did not pass: "crashed", "ran too long", ...; "" if it
-// did, or had no time to.
+// How a stage came to a bad end: "failed", "crashed", "ran too long"; "" if it
+// passed, did not run, or was stopped.
 std::string BadEnd(const Json& stage) {
   const std::string outcome = stage["outcome"];
   const bool fine =
@@ -42,8 +42,8 @@ std::string BadEnd(const Json& stage) {
 
 constexpr char kSameBits[] = "bits as simulated";
 
-// What a run found of an operation's bits: kSameBits, or what is wrong; "" if
-// it did not look.
+// What a run found about an operation's bits: kSameBits, or what is wrong; ""
+// if it did not check them.
 std::string BitsOf(const GpuRecord& run, const std::string& operation,
                    const std::string& precision) {
   const std::string name = NameOfBits(operation, precision);
@@ -58,9 +58,9 @@ std::string BitsOf(const GpuRecord& run, const std::string& operation,
   return "";
 }
 
-// The lines of one operation, one for each precision: {"precision", "outcome"}
-// where its stage left none of its own, or came to a bad end with one that
-// passed, and where its bits alone were asked for, and are wrong.
+// The lines of one operation, for each precision, plus {"precision", "outcome"}
+// for a stage that came to a bad end and left no line that failed, and for a
+// precision that has wrong bits but no line.
 std::vector<Json> LinesOf(const GpuRecord& run, const std::string& operation) {
   const std::string stage = "operation " + operation + " ";
   std::vector<Json> lines;
@@ -72,7 +72,7 @@ std::vector<Json> LinesOf(const GpuRecord& run, const std::string& operation) {
     const std::string name = line["name"];
     if (!name.starts_with(stage)) continue;
     const std::string precision = name.substr(stage.size());
-    // What failed has its line, before that of its stage.
+    // A failure has a line of its own, before that of its stage.
     if (!lines.empty() && lines.back()["precision"] == precision &&
         !lines.back().value("passed", true)) {
       continue;
@@ -150,19 +150,19 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
                      DateOf(run), fmt::join(parts, "; "));
 }
 
-// What each model of device found on the latest day of each precision, one run
-// below the other: a pass must not hide a failure of the same day, nor one of
-// another precision.
+// What runs on each model of device found on the latest day of each precision,
+// one run below the other: a pass must not hide a failure of the same day, nor
+// one of another precision.
 std::string StateOf(const std::vector<const GpuRecord*>& latest_first,
                     const std::string& operation, const std::string& hash) {
   std::vector<std::string> findings;
-  // Of the latest run, by model and precision.
+  // Days of the latest runs, by model and precision.
   std::map<std::pair<std::string, std::string>, std::string> days;
   std::string since;
   for (const GpuRecord* run : latest_first) {
     const std::vector<Json> lines = LinesOf(*run, operation);
     if (lines.empty()) continue;
-    // What left no line may be of these sources: that must not be hidden.
+    // An outcome may be of these sources, too, and must not be hidden.
     if (std::ranges::all_of(lines, [&](const Json& line) {
           return line.contains("outcome") || line["sources"] == hash;
         })) {
@@ -209,9 +209,10 @@ void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
   }
   const std::string date = record.Only("facts")["date"];
   if (accepted == AcceptedRuns::kOfDevices && date < "2026") {
-    throw DataError(place + ": the record is dated " + date +
-                    ", before there was run_all.sh; set that machine's clock, "
-                    "and run run_all.sh again");
+    throw DataError(
+        place + ": the record is dated " + date +
+        ", before run_all.sh existed; set that machine's clock, and run "
+        "run_all.sh again");
   }
 }
 

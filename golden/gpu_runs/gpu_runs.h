@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpu_runs.h - records of runs on devices that are kept: each as an HDF5 file
-// in this folder (README.md), all together as the table of what has been
-// verified on a device.
+// gpu_runs.h - the kept records of runs on devices: each as an HDF5 file in
+// this folder (README.md), all together as the table of what has been verified
+// on a device.
 #ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUNS_H_
 #define SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUNS_H_
 
@@ -20,12 +20,12 @@ enum class AcceptedRuns { kOfDevices, kOfTests };
 
 // Throws DataError, naming `place`, if the record comes from a simulated
 // device, from a machine whose clock was not set, or from a run with a planted
-// fault. Failures are no reason to refuse it: they are kept, too.
+// fault. Failures are no reason to refuse a record: they are kept, too.
 void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
                    const std::string& place);
 
-// The "check" of a record that a device computes an operation to the bits of
-// the simulated one: "bits of rmsnorm bf16".
+// The name of the "check" that a device computes an operation to the same bits
+// as the simulated device: "bits of rmsnorm bf16".
 std::string NameOfBits(const std::string& operation,
                        const std::string& precision);
 
@@ -46,11 +46,10 @@ using OperationSources = std::vector<std::pair<std::string, std::string>>;
 // DataError.
 OperationSources ParseOperationSources(const std::string& text);
 
-// A Markdown table with one line per operation, for
-// property_tests/gpu/README.md: for each model of device and each precision the
-// findings of the runs made from these sources on the latest day, one that
-// crashed or hung among them; without any, that it is not verified on a device,
-// or not since a given run.
+// Returns a Markdown table for property_tests/gpu/README.md, one line per
+// operation: for each model of device and each precision, the findings of the
+// latest day's runs from these sources, including runs that crashed or hung;
+// without any, that it is not verified on a device, or not since a given run.
 std::string GpuTable(const std::vector<GpuRecord>& runs,
                      const OperationSources& sources);
 

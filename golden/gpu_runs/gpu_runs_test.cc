@@ -88,9 +88,9 @@ TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
     EXPECT_TRUE(Says(refusal(Replaced(good, "2026-11-22", day)),
                      "there is no day \"" + day + "\""));
   }
-  // These lines would have the name of others.
+  // Spelled like this, the lines would have the name of other ones.
   EXPECT_TRUE(Says(refusal(Replaced(good, "\"minutes\":", "\"minutes\": ")),
-                   ":1: ", "not spelled"));
+                   ":1: ", "not formatted"));
   EXPECT_TRUE(Says(refusal(Replaced(good, "\"kind\":\"facts\"",
                                     "\"line\":1,\"kind\":\"facts\"")),
                    ":2: ", "\"line\" does not belong"));
@@ -218,8 +218,8 @@ Json StageLine(const std::string& name, const std::string& outcome) {
       {"kind", "stage"}, {"name", name}, {"outcome", outcome}, {"text", ""}};
 }
 
-// There is no line of an operation then: what an older run found must not stand
-// in its place.
+// Such a run leaves no line of an operation; what an older run found must not
+// take its place.
 TEST(GpuTable, SaysWhatLeftNoFinding) {
   const GpuRecord passed =
       RunOf("2026-11-21", {OperationLine("gemm", "fp32", kNew),
@@ -237,14 +237,14 @@ TEST(GpuTable, SaysWhatLeftNoFinding) {
                  StageLine("bits of gemm fp32", "crashed")}),
             "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
             "0.25, **bits crashed**; bf16 **crashed** |\n");
-  // One that passed, in a stage that did not.
+  // An operation that passed, in a stage that did not.
   EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew),
                  StageLine("operation gemm fp32", "failed"),
                  OperationLine("gemm", "bf16", kNew)}),
             "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
             "0.25; fp32 **failed**; bf16: 100 cases, largest error/bound 0.25 "
             "|\n");
-  // What failed is said once; what was not asked says nothing, and hides
+  // A failure is stated once; a stage that did not run says nothing, and hides
   // nothing.
   EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew, false),
                  StageLine("operation gemm fp32", "failed"),
@@ -316,7 +316,7 @@ TEST(GpuTable, ARunOfOnePrecisionHidesNoFailureOfAnother) {
             "0.25<br>" +
                 fp32 +
                 "<br>H100, 2026-11-22: bf16 **FAILED** (7 of 100 cases) |\n");
-  // One that does, of the same day or of a later one.
+  // A run of bf16 on the same day or on a later one replaces that failure.
   const GpuRecord again =
       RunOf("2026-11-23", {OperationLine("gemm", "bf16", kNew)});
   EXPECT_EQ(RowOf({both, one, again}),
@@ -326,7 +326,7 @@ TEST(GpuTable, ARunOfOnePrecisionHidesNoFailureOfAnother) {
 }
 
 // In any order of the files, the latest run made from these sources counts;
-// without one, the latest of all says since when.
+// without one, the latest of all tells since when.
 TEST(GpuTable, AnOperationWhoseSourcesChangedIsNotVerifiedSince) {
   const GpuRecord first =
       RunOf("2026-11-20", {OperationLine("gemm", "fp32", kOld)});

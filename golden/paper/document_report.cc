@@ -132,11 +132,11 @@ std::string DescribeClaims(const Document& document, const Table* table) {
   TextTable claims({"published verdict", "claim", "left", "op", "right",
                     "difference", "resolved above", "with sampling error",
                     "lost to seeds from"});
-  // Of claims on most of their pairs, what is published on these, in order.
+  // For claims on most of their pairs: the pairs' published verdicts, in order.
   Strings groups;
   std::map<std::string, Strings> published;
-  // For claims about percentages: the number of pairs, of those that hold as
-  // printed, and of those that are resolved.
+  // For claims about percentages: how many pairs there are, how many hold as
+  // printed, and how many are resolved.
   struct Count {
     int pairs = 0, printed = 0, resolved = 0;
   };
@@ -183,16 +183,16 @@ std::string DescribeClaims(const Document& document, const Table* table) {
   }
   if (summary.num_rows() > 0) text += "\n" + summary.Text();
   return text + "\n" +
-         Wrap(fmt::format(
-                  "The published verdict is that of the rounded numbers. "
-                  "Percentages of counted items also have the noise of these "
-                  "items: a difference is resolved above {:g} standard errors "
-                  "(binomial, items independent). Of other measurements the "
-                  "noise is not published, for everything was trained once: "
-                  "the last column is the deviation of a run over seeds from "
-                  "which on the verdict would be lost in it, in the unit of "
-                  "the numbers.",
-                  kResolvedErrors),
+         Wrap(fmt::format("The published verdict is that of the rounded "
+                          "numbers. Percentages of counted items also have "
+                          "the noise of these items: a difference is resolved "
+                          "above {:g} standard errors (binomial, items "
+                          "independent). The noise of other measurements is "
+                          "not published, since everything was trained once: "
+                          "the last column is the smallest deviation of a run "
+                          "over seeds in which the verdict would be lost, in "
+                          "the unit of the numbers.",
+                          kResolvedErrors),
               kTextWidth, 0) +
          "\n";
 }

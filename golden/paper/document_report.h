@@ -13,7 +13,7 @@
 
 namespace softmoe::golden {
 
-// Columns of what this room prints, but for tables.
+// Width, in columns, of all text printed here except tables.
 constexpr size_t kTextWidth = 100;
 
 // Origin, source, and the tables with their sizes.
@@ -24,7 +24,7 @@ std::string DescribeTable(const Document& document, const Table& table);
 
 // Explains every number, one line per cell that has one: the interval, the
 // counts that a percentage can stand for, the runs in a mean with their
-// deviation, flags and notes. With `table`, only its own.
+// deviation, flags and notes. With `table`, only its cells.
 std::string DescribeCells(const Document& document, const Table* table);
 
 // Notes; with `table`, only those that concern it or its cells.

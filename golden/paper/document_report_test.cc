@@ -157,8 +157,8 @@ share                     3                2                    1
 
 The published verdict is that of the rounded numbers. Percentages of counted items also have the
 noise of these items: a difference is resolved above 1.96 standard errors (binomial, items
-independent). Of other measurements the noise is not published, for everything was trained once: the
-last column is the deviation of a run over seeds from which on the verdict would be lost in it, in
+independent). The noise of other measurements is not published, since everything was trained once:
+the last column is the smallest deviation of a run over seeds in which the verdict would be lost, in
 the unit of the numbers.
 )");
   EXPECT_EQ(DescribeClaims(document, &document.tables[0]),

@@ -85,8 +85,8 @@ void AddAtMost(const std::string& rule, const Table& table, const Row& row,
 
 Decimal D(const char* text) { return *Decimal::Parse(text); }
 
-// The units of a number that is divided, divided by, or counts what there must
-// be, rounded to `decimals` digits.
+// Returns the units of `number`, rounded to `decimals` digits. Throws DataError
+// unless they are above 0, as an operand of a division or a count must be.
 int64_t Positive(const Decimal& number, int decimals, Rounding rule,
                  const std::string& place) {
   const int64_t units = number.Round(decimals, rule).units();

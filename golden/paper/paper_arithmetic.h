@@ -41,7 +41,7 @@ struct ArithmeticCheck {
 //   bold                bold if and only if not worse than the group's baseline
 //   soft_time           soft routing takes at most the GPU hours of the sparse
 //                       baseline of its group, having fewer active experts
-//   load_balance        nor is its load less even than the baseline's
+//   load_balance        its load is no less even than the baseline's
 //   mean_active         Infer-AE is at most k, "the mean number of active
 //                       experts"
 //   tau_order           a smaller tau leaves no fewer experts active

@@ -68,7 +68,7 @@ struct SourceColumn {
   std::optional<int64_t> items;  // a percentage of this many items
   bool exact = false;            // settings: printed in full
   bool exact_integers = false;   // integers are exact, decimals rounded
-  std::string derived;           // from the cell of this column, exact if it is
+  std::string derived;           // computed from this column, exact if it is
   std::string fixed_by;          // router.kind of rows in which it is a setting
 };
 
@@ -284,8 +284,7 @@ class PaperBuilder {
     return shared->second;
   }
 
-  // A column of the document, of which rows with this router.kind do not
-  // measure anything.
+  // A column in which rows with this router.kind measure nothing.
   struct FixedColumn {
     size_t table, column;
     std::string kind;

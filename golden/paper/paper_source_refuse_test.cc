@@ -57,9 +57,9 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
   ExpectSourceRefused("digits", "main_results.toml", "107.74",
                       "107.740000000000000",
                       "is not a number of at most 14 characters");
-  ExpectSourceRefused("not_a_text", "main_results.toml", "\"107.74\"", "107.74",
-                      "main_results.toml:3:8: 'rows' must be an array of "
-                      "arrays of texts");
+  ExpectSourceRefused(
+      "not_a_text", "main_results.toml", "\"107.74\"", "107.74",
+      "main_results.toml:3:8: 'rows' must be an array of arrays of strings");
   ExpectSourceRefused("short_row", "jitter.toml", ", \"2.99\"", "",
                       "jitter.toml:5:3: 5 cells, but there are 6 columns");
   ExpectSourceRefused("long_row", "jitter.toml", "\"2.99\"", "\"2.99\", \"3\"",

@@ -375,19 +375,19 @@ TEST(Paper, RowsKnowTheirSetUp) {
   }
 }
 
-// The tables that a grid's results have, too.
+// The tables that a grid's results also have.
 constexpr const char* kTablesOfGrids[] = {
     "main_results", "load_variance", "allocation",
     "tau_ablation", "jitter",        "inference_tau_ablation"};
 
-// A key that the paper lacks must have its default, or verdicts assume it
-// (FORMAT.md, "Fields"); so one that the paper's grid sets, or somebody might,
-// is said here.
+// Verdicts assume the value of a key that the golden lacks, unless it is the
+// default (FORMAT.md, "Fields"). So the golden states every key that the
+// paper's grid sets, or that somebody might set.
 TEST(Paper, HasEveryKeyOfAConfiguration) {
   const std::set<std::string> exceptions = {
       "training.precision",  // the field `precision`
       "data.normalise"};     // results have it only where it is not the default
-  // What a sparse router does not use.
+  // Keys that a sparse router does not use.
   const std::set<std::string> of_soft_routers = {
       "router.expansion_factor",  "router.tau",
       "router.fallback",          "router.calibration_batches",
@@ -417,8 +417,8 @@ TEST(Paper, HasEveryKeyOfAConfiguration) {
   EXPECT_TRUE(unused.empty()) << *unused.begin() << " is no key";
 }
 
-// Where the paper is silent, the value that verdicts assume is the paper
-// grid's, and another one is named.
+// Where the paper is silent, verdicts assume the value in the paper's grid, and
+// name any other.
 TEST(Paper, AssumesTheNoiseAndTheRoutersStart) {
   const std::map<std::string, std::pair<std::string, std::string>> kAssumed = {
       {"router.init_std", {"0", "0.177"}},
@@ -454,7 +454,7 @@ TEST(Paper, AssumesTheNoiseAndTheRoutersStart) {
 
 // ---- Notes and claims.
 
-// They follow from the sizes that are published, and the tokens of N5 and of
+// The bytes follow from the published sizes, and from the tokens of N5 and of
 // the paper's text.
 TEST(Paper, N27HasTheBytesByWhichLossesAreConverted) {
   constexpr int64_t kOwtBytes = 39769494896 - 4 * int64_t{8013769};
@@ -478,7 +478,7 @@ TEST(Paper, N27HasTheBytesByWhichLossesAreConverted) {
   }
 }
 
-// Of the pairs that a claim compares, which C4 reads as a whole.
+// The mean is over the pairs that a claim compares, which C4 reads as a whole.
 TEST(Paper, N24HasTheMeanOfTheLoadVariances) {
   double sum = 0;
   int pairs = 0;
@@ -604,7 +604,7 @@ TEST(Paper, ClaimsOnMostPairsAreThoseThatThePaperQualifies) {
                            {"soft_piqa_not_lower", "10 HOLDS"}}));
 }
 
-// The paper says it of soft routing with fixed and with learned budgets, and
+// The paper says this of soft routing with fixed and with learned budgets, and
 // its numbers say so of every row, in training and in inference.
 TEST(Paper, FewerExpertsThanItsSparseRowIsClaimedOfEverySoftRow) {
   std::map<std::string, std::string> sparse_rows;  // by cell of a soft row

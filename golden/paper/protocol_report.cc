@@ -18,7 +18,7 @@ namespace softmoe::golden {
 namespace {
 
 constexpr double kLeastSpread = 0.02, kMostSpread = 4;
-constexpr double kRatio = 1.1;  // spreads, examined in turn
+constexpr double kRatio = 1.1;  // between spreads examined in turn
 
 struct Curve {
   std::vector<double> spread;
@@ -184,18 +184,15 @@ std::vector<ProtocolReading> ReadProtocol(const Document& paper) {
 
 std::string DescribeProtocol(const std::vector<ProtocolReading>& readings) {
   std::string text = Wrap(
-      "What the routers of the main table would activate if their scores kept "
-      "the spread with which they are drawn (init_std sqrt(d_model), for "
-      "inputs "
-      "of mean square 1), by quadrature: where T starts, halfway and where it "
-      "ends, which is Infer-AE, and in the mean of all steps (Train-AE), "
-      "beside "
-      "what the paper prints. Zero: the share of tokens without an expert, "
-      "before any fallback. Calibrated at: the spread of scores / T at which "
-      "this tau leaves k experts active. Spread for it: the spreads of scores "
-      "from 0.02 to 4 with which the end has the printed Infer-AE, a "
-      "calibrated "
-      "tau calibrated there.",
+      "How many experts the routers of the main table would activate if their "
+      "scores kept the spread with which they are drawn (init_std "
+      "sqrt(d_model), for inputs of mean square 1), by quadrature: where T "
+      "starts, halfway, where it ends (Infer-AE), and in the mean of all "
+      "steps (Train-AE), beside what the paper prints. Zero: the share of "
+      "tokens without an expert, before any fallback. Calibrated at: the "
+      "spread of scores / T at which this tau leaves k experts active. Spread "
+      "for it: the spreads of scores, from 0.02 to 4, at which the end has "
+      "the printed Infer-AE; a calibrated tau is calibrated at that spread.",
       kTextWidth, 0);
   TextTable table({"row", "tau", "fallback", "calibrated at", "start", "zero",
                    "middle", "zero", "end = Infer-AE", "zero", "paper",
@@ -211,8 +208,8 @@ std::string DescribeProtocol(const std::vector<ProtocolReading>& readings) {
                count(r.printed_train_ae), Spreads(r.spreads)});
   }
   return text + "\n\n" + table.Text() +
-         "~: calibrated; the other is published " +
-         "for this row or, where none is, for that with the same k.\n";
+         "~: calibrated; any other tau is the published one of " +
+         "this row or, if it has none, of the row with the same k.\n";
 }
 
 }  // namespace softmoe::golden

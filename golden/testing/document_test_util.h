@@ -26,7 +26,7 @@ const Document& Paper();
 const Cell& At(const std::string& table, const std::string& row,
                const std::string& column);
 
-// A measured number with four digits after the point.
+// Sets a measured number with four digits after the point.
 void SetValue(Cell* cell, double value);
 
 // The report of a grid that reproduces the paper's table `id` to the digit:
@@ -34,8 +34,8 @@ void SetValue(Cell* cell, double value);
 Document Reproduction(int64_t runs, double spread,
                       const std::string& id = "main_results");
 
-// The same document with tokens of `bytes` in every row of OpenWebText of its
-// first table; "": not known.
+// The same document with tokens of `bytes` bytes in every OpenWebText row of
+// its first table; "": not known.
 Document WithTokens(Document results, const std::string& bytes);
 
 // A Reproduction whose first row, owt/sparse/k1, has tokens of half the paper's
@@ -46,8 +46,8 @@ Document InHalfTokens(Document results);
 // numbers as printed.
 ImportTemplate FilledIn(const Document& golden, const Table& table);
 
-// A cell of the first table, a verdict on one, a verdict on a claim. Throw
-// InternalError if there is none.
+// A cell of the first table, the verdict on one, and the verdict on a claim.
+// They throw InternalError if there is none.
 Cell& At(Document* document, const std::string& row, const std::string& column);
 const CellVerdict& Verdict(const Verdicts& verdicts, const std::string& row,
                            const std::string& column);

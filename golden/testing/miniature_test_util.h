@@ -41,7 +41,7 @@ void AddToLoss(const std::string& row, double difference, MiniatureRun* run);
 // rows and seeds, pooled over the nine main rows of gcide.
 double MadeUpDeviation();
 
-// Of sums of a hundred numbers near 3, each rounded once or twice.
+// Error of a sum of a hundred numbers near 3, each rounded once or twice.
 inline constexpr double kRounding = 1e-13;
 
 // `num_claims` (1 to 12) claims "P1", "P2", ... of one measure each, on nine

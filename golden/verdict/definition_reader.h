@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// definition_reader.h - what the definitions that are fixed before any run
-// (paper/miniature.toml, paper/regime.toml) are read with alike.
+// definition_reader.h - shared by the readers of the definitions that are fixed
+// before any run (paper/miniature.toml, paper/regime.toml).
 #ifndef SOFTMOE_GOLDEN_VERDICT_DEFINITION_READER_H_
 #define SOFTMOE_GOLDEN_VERDICT_DEFINITION_READER_H_
 

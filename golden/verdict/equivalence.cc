@@ -27,9 +27,9 @@ double Excess(const Interval& rounding, double margin) {
   return std::max(rounding.low - margin, -margin - rounding.high);
 }
 
-// The p-value of a difference that lies `excess` outside of +-margin: of the
-// truths within it the nearer end makes so large a one likeliest, by both
-// tails.
+// The p-value of a difference that lies `excess` outside +-margin, by both
+// tails: of all true differences within it, the nearer end makes one as large
+// as this most likely.
 template <typename Cdf>
 double POutside(double excess, double margin, double error, const Cdf& cdf) {
   if (!(excess > 0)) return 1;
@@ -81,8 +81,8 @@ CellNoise ItemNoise(const Cell& ours, const Cell& golden,
   return noise;
 }
 
-// What the cells of one set of trainings say of a number: its mean, weighted by
-// n - 1. The trainings are as many as those of the cell with the most.
+// What the cells of one set of trainings say about a number: its mean, weighted
+// by n - 1. The cell with the most runs gives the number of trainings.
 struct SeedEvidence {
   double sum = 0, weights = 0, freedom = 0;
   void Add(double value, const Cell& cell) {

@@ -2,7 +2,7 @@
 //
 // equivalence.h - whether a measured value is equivalent to a golden one
 // (FORMAT.md, "Verdicts"). That is more than "not significantly different",
-// which is always true of few data: PASS needs evidence.
+// which holds for any data that are few enough: PASS needs evidence.
 #ifndef SOFTMOE_GOLDEN_VERDICT_EQUIVALENCE_H_
 #define SOFTMOE_GOLDEN_VERDICT_EQUIVALENCE_H_
 
@@ -28,7 +28,7 @@ struct PooledDeviation {
   // For percentages of counted items: Cell::flip_share, pooled.
   std::optional<double> flip_share = {};
   bool known() const { return freedom > 0; }
-  // Whether all its runs gave the same; not if only their counts agree.
+  // Whether all its runs agree; not known if only their counts do.
   bool all_equal() const { return deviation == 0 && !flip_share; }
 };
 
@@ -37,17 +37,17 @@ struct PooledDeviation {
 // left out, so that they do not dilute the others. Shares of flips are pooled
 // with the same weights; those of 0 are left out, too.
 //
-// Cells with one number in `trainings` are of the same trainings, which count
-// once: the mean of their squares, with the n - 1 of the largest n. Without
-// `trainings` each cell has its own.
+// Cells with the same number in `trainings` come from the same trainings, which
+// count once: the mean of their squares, with the n - 1 of the largest n.
+// Without `trainings`, each cell has its own.
 PooledDeviation Pool(const std::vector<const Cell*>& cells,
                      const std::vector<size_t>& trainings = {});
 
 // The standard deviation of a percentage of items, over runs, if `flip_share`
-// of the answers flip between two of them, each by itself: 100 sqrt(flip_share
-// / (2 items runs)). An item that a run answers rightly with probability p
-// flips with 2 p (1 - p), and adds p (1 - p) to the variance of the count. In
-// percent; `cell` has a proportion.
+// of the answers flip between two of them, independently: 100 sqrt(flip_share /
+// (2 items runs)). An item that a run answers correctly with probability p
+// flips with probability 2 p (1 - p), and adds p (1 - p) to the variance of the
+// count. In percent; `cell` has a proportion.
 double FlipDeviation(double flip_share, const Cell& cell);
 
 // The difference ours - golden, in the cells' unit.
@@ -57,17 +57,17 @@ struct Difference {
   // seed noise is unknown.
   Interval interval;
   double half_width = 0;  // without the rounding
-  // p-value of "the absolute difference is at most the margin", of the noise
-  // that leaves more doubt: small if it certainly exceeds the margin.
+  // p-value of "the absolute difference is at most the margin", by the noise
+  // that leaves more doubt: small if the margin is certainly exceeded.
   double p_outside = 1;
 };
 
 // Compares two cells with values in one unit; margin > 0. The noise is the
 // larger of two: seeds (t distribution of the pooled deviation, sqrt(1/n +
 // 1/n_golden)), and, for percentages of counted items, the flips of answers
-// between runs (FlipDeviation of both) or, where nobody has measured them, the
-// sampling of items, which stands in (Newcombe's interval). Not their sum,
-// since seeds already scatter the answers to the same items.
+// between runs (FlipDeviation of both) or, if nobody has measured these, the
+// sampling of items in their place (Newcombe's interval). It is not the sum of
+// the two, since seeds already scatter the answers to the same items.
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
@@ -83,10 +83,11 @@ bool RunsAreEqual(const Cell& ours);
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction = false);
 
-// For a pair that is INCONCLUSIVE, or a FAIL only above `level`, a part of
-// kLevel: the least number of our runs that would decide PASS, or FAIL with a
-// p_outside of at most `level`, if difference and deviation stayed the same; 2
-// if the noise is still unknown, nullopt if no number up to 10,000 decides.
+// For a pair that is INCONCLUSIVE, or a FAIL whose p_outside exceeds `level`, a
+// part of kLevel: the least number of our runs that would decide PASS, or FAIL
+// with a p_outside of at most `level`, if difference and deviation stayed the
+// same; 2 if the noise is still unknown, nullopt if no number up to 10,000
+// decides.
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin,
                                   double level);

@@ -110,7 +110,7 @@ TEST(RunsAreEqual, NeedsEqualAnswersWhereTheyAreKnown) {
   EXPECT_FALSE(RunsAreEqual(ours));
   EXPECT_FALSE(Pool({&ours}).all_equal());
   EXPECT_EQ(Judge(ours, golden, 20), Status::kPass);
-  // They are a measurement that gave 0: sqrt((2 * 0 + 2 * 0.5) / 4).
+  // Such runs are a measurement that gave 0: sqrt((2 * 0 + 2 * 0.5) / 4).
   const Cell other = Measured(62, 3, std::sqrt(0.5));
   EXPECT_EQ(Pool({&ours, &other}).freedom, 4);
   EXPECT_NEAR(Pool({&ours, &other}).deviation, 0.5, 0x1p-50);
@@ -177,7 +177,7 @@ TEST(RunsNeeded, IsTheFirstNumberThatDecides) {
   // With one published run, no number of ours beats its own noise:
   // 1.645 s > 0.03 - 0.01 - 0.005.
   EXPECT_EQ(RunsNeeded(ours, golden, {0.02, 8}, 0.03, kLevel), std::nullopt);
-  // There are more runs already than would be looked at.
+  // There are already more runs than would be tried.
   EXPECT_EQ(
       RunsNeeded(Measured(2.76, 20'000, 0.02), golden, {0.02, 8}, 0.03, kLevel),
       std::nullopt);
@@ -213,8 +213,8 @@ TEST(Compare, ItemsRuleTheMarginOutOnlyBeyondIt) {
   EXPECT_NEAR(p_outside(68), 0.11, 0.02);
   EXPECT_LT(p_outside(80), 1e-12);
   EXPECT_LT(p_outside(46), 1e-12);
-  // 13.9 points beyond, 9.46 standard errors: 1.6e-21, of which 1 - p has no
-  // digit.
+  // 13.9 points beyond, 9.46 standard errors: 1.6e-21, of which 1 - p would
+  // keep no digit.
   EXPECT_NEAR(p_outside(80), 1.6e-21, 0.1e-21);
 }
 
@@ -227,7 +227,7 @@ TEST(Compare, HasDigitsOfAPValueFarBeyondTheMargin) {
   EXPECT_EQ(p, StudentCdf(-9 / error, 100) + StudentCdf(-11 / error, 100));
   EXPECT_GT(p, 0);
   // By flips: 25 points beyond it are 14.4 standard errors of sqrt(3). By seeds
-  // alone they are so many that p is 0.
+  // alone, they are so many standard errors that p is 0.
   EXPECT_GT(Compare(Percentage(91, 200, 2), Percentage(63, 200, 1),
                     {0.001, 200, 0.08}, 3)
                 .p_outside,
@@ -235,8 +235,8 @@ TEST(Compare, HasDigitsOfAPValueFarBeyondTheMargin) {
 }
 
 // At one degree of freedom t has the Cauchy distribution: P(T < -t) is
-// atan(1 / t) / pi. Of a truth at +0.03 the difference is 0.1 too high, or 0.16
-// too low; the first alone has p = 0.049.
+// atan(1 / t) / pi. From a true difference of +0.03 this one is 0.1 too high,
+// and its mirror image 0.16 too low; the first alone has p = 0.049.
 TEST(Compare, PValueCountsBothTails) {
   const Cell ours = Measured(0.13, 2, 0.0127), golden = Measured(0, 1, 0);
   const PooledDeviation noise = Pool({&ours});
@@ -265,7 +265,7 @@ TEST(Compare, FlipsTakeThePlaceOfTheItemsWhereTheyAreKnown) {
   // The larger noise counts.
   EXPECT_EQ(Compare(ours, golden, {5, 8, 0.08}, 3.1).half_width,
             Compare(ours, golden, {5, 8}, 3.1).half_width);
-  // 3 points beyond the margin: p of 3 / sqrt(3), and of 9 / sqrt(3).
+  // 3 points beyond the margin: the tails beyond 3 / sqrt(3) and 9 / sqrt(3).
   EXPECT_NEAR(
       Compare(Percentage(69, 200, 2), golden, {0.01, 8, 0.08}, 3).p_outside,
       NormalCdf(-std::sqrt(3)) + NormalCdf(-3 * std::sqrt(3)), 8 * ulps);
@@ -282,10 +282,10 @@ TEST(Pool, WeighsFlipsByDegreesOfFreedom) {
   EXPECT_EQ(Pool({&two, &four}).flip_share, 0.25);
 }
 
-// Runs that answer item i rightly with probability p_i, each item by itself:
-// flips and the spread of differences are what FORMAT.md derives, and an
-// interval of 90 % holds the truth, 0, that often. Five standard errors of a
-// variance over n draws are 5 sqrt(2 / n); of a share of 90 %, 1.5 / sqrt(n).
+// Runs that answer item i correctly with probability p_i, independently: flips
+// and the spread of differences are what FORMAT.md derives, and an interval of
+// 90 % holds the truth, 0, that often. Five standard errors of a variance over
+// n draws are 5 sqrt(2 / n); of a share of 90 %, 1.5 / sqrt(n).
 TEST(Compare, FlipsGiveTheSpreadOfMadeUpRuns) {
   constexpr int kItems = 300, kDraws = 4000, kRuns = 3;
   uint64_t index = 0;
@@ -321,7 +321,6 @@ TEST(Compare, FlipsGiveTheSpreadOfMadeUpRuns) {
 }
 
 // --- Laws
-// ---------------------------------------------------------------------
 
 struct Case {
   Cell ours, golden;
@@ -392,9 +391,9 @@ RC_GTEST_PROP(EquivalenceProperty, MoreRunsNeverUndecide, ()) {
 RC_GTEST_PROP(EquivalenceProperty, FailsExactlyWhereTheTestRejects, ()) {
   const Case c = RandomCase();
   const Difference difference = Compare(c.ours, c.golden, c.noise, c.margin);
-  // Where the p-value of both tails is small, that of the nearer one is, and
+  // If the p-value of both tails is small, so is that of the nearer one, and
   // the interval, which is that test in another form, lies outside. Close to
-  // the level the two may differ by roundings: of the distribution function
+  // the level the two may differ by rounding: of the distribution function
   // twice, and of numbers below 1 at most 16 times, in units of a noise of at
   // least c.noise.deviation (the density is below 1/2).
   const double rounding =

@@ -150,8 +150,8 @@ class MiniatureReader {
     claim.of_paper = of_paper;
     claim.id = reader.Text("id");
     claim.title = reader.Text("title");
-    // For who reads the file: the paper's words or what suggested a hypothesis,
-    // and when no verdict is possible.
+    // For readers of the file: the paper's words, or what suggested a
+    // hypothesis; and when no verdict is possible.
     for (const char* remark : {"sentence", "where", "not_testable"}) {
       reader.Text(remark);
     }

@@ -28,7 +28,7 @@ enum class Quantity {
   kLogThroughput,  // natural logarithm of tokens per second
 };
 
-// The reference that is subtracted from it.
+// The reference that is subtracted from that number.
 enum class Against {
   kZero,
   kBudgetGroup,        // the sparse row of the smallest k >= mean Infer-AE
@@ -85,7 +85,7 @@ struct MiniatureMeasure {
   std::string router;                  // kLogThroughput: "soft"
 
   bool judged() const { return of_cases != OfCases::kNone; }
-  // Whether the measure uses the row: compared rows are pooled, too.
+  // Whether the measure uses the row; all rows compared are also pooled.
   bool Uses(const std::string& row) const;
 };
 
@@ -125,8 +125,8 @@ struct EarlierClaims {
 };
 
 // The procedure that this program's judge follows (FORMAT.md, "Claims in
-// miniature"). Any change of a verdict on a record that exists makes a new
-// procedure; what was mended without one is in CHANGELOG.md.
+// miniature"). Whatever changes a verdict on an existing record makes a new
+// procedure; CHANGELOG.md lists fixes that made none.
 inline constexpr int64_t kMiniatureProcedure = 2;
 
 // The contents of the file.
@@ -155,9 +155,9 @@ struct MiniatureClaims {
 };
 
 // Parses the text of such a file, which messages call `name`. Throws
-// ConfigError if it is no TOML, and DataError with FILE:LINE:COLUMN if a key is
-// missing, unknown or of another type, or the procedure or the number of
-// measures is another one. The frozen hash stands for all other checks.
+// ConfigError if it is not TOML, and DataError with FILE:LINE:COLUMN if a key
+// is missing, unknown or of another type, or if the procedure or the number of
+// measures differs. The frozen hash replaces all other checks.
 MiniatureClaims ParseMiniatureClaims(const std::string& text,
                                      const std::string& name);
 

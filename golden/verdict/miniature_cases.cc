@@ -164,7 +164,7 @@ class CorpusCases {
     result.problem = Joined(problems);
     if (!result.problem.empty()) return result;
     const double part = 1 / static_cast<double>(cases.size());
-    std::map<std::string, double> weights;  // of rows: several have one sparse
+    std::map<std::string, double> weights;  // by row, which cases may share
     for (size_t r = 0; r < cases.size(); ++r) {
       MiniatureCase unused;
       weights[measure_.rows[r]] += part;
@@ -219,7 +219,7 @@ class CorpusCases {
         .values = std::move(values), .noise = std::move(noise), .kind = kind};
   }
 
-  // The problem of a run that cannot be read: its row may be the cause.
+  // Why the runs of `row` cannot be compared; "" if they can.
   std::string ProblemOf(const std::string& row,
                         const MiniatureMeasure& measure) const {
     if (RunsOf(row).size() < 2) {
@@ -250,7 +250,7 @@ class CorpusCases {
     return Mean(experts);
   }
 
-  // Logits that could not have moved this far yet do not count as late.
+  // Why the budget logits could not have moved early; "" if they could.
   std::string LearningRateProblem(const std::string& row) const {
     if (measure_.quantity != Quantity::kEarlyMovement) return "";
     Values sums, needed;
@@ -265,7 +265,7 @@ class CorpusCases {
         row, Mean(sums), measure_.share_of_movement, Mean(needed));
   }
 
-  // An allocation that hardly moves has no time of movement.
+  // Why the allocation moves too little for its movement to have a time.
   std::string MovementProblem(const std::string& row) const {
     if (measure_.quantity != Quantity::kEarlyMovement) return "";
     Values movements;
@@ -374,7 +374,7 @@ class CorpusCases {
         std::sqrt(variance / static_cast<double>(measure_.items));
   }
 
-  // The sparse rows, or why there is no curve.
+  // Why there is no curve through the sparse rows; "" if there is one.
   std::string SparseProblem() const {
     for (const std::string& row : claims_.sparse) {
       const std::string problem = ProblemOf(row, LossMeasure());
@@ -388,7 +388,7 @@ class CorpusCases {
     return kLoss;
   }
 
-  // Rows of the same seeds share it.
+  // Rows with the same seeds share one curve.
   const CurveWithScatter& CurveOver(const std::vector<int64_t>& seeds) {
     const auto found = curves_.find(seeds);
     if (found != curves_.end()) return found->second;
@@ -556,8 +556,8 @@ MiniatureCase MeanOverCorpora(const std::vector<MiniatureCase>& corpora) {
   return mean;
 }
 
-// Which reading that the measure needs is missing from all runs of its rows on
-// a corpus: readings of two corpora are not beside each other.
+// Which readings that the measure needs are missing from all runs of its rows
+// on some corpus: readings must be compared on the same corpus.
 std::string ReadingProblem(const MiniatureMeasure& measure,
                            const RunIndex& runs) {
   std::vector<std::string> problems;
@@ -587,8 +587,9 @@ std::string ReadingProblem(const MiniatureMeasure& measure,
 
 // ---- A benchmark.
 
-// Neighbours in active experts of the measure, by the logarithm of speed, with
-// estimates, errors and degrees of freedom; not yet tested.
+// Cases that compare neighbours among the measure's numbers of active experts
+// by the logarithm of speed, with estimates, errors and degrees of freedom; not
+// yet tested.
 std::vector<MiniatureCase> ThroughputCases(
     const MiniatureClaims& claims, const MiniatureMeasure& measure,
     const std::vector<ThroughputSamples>& throughput) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What no made-up grid of miniature_oracle_test has, and what that test does
-// not compare: edges, accuracies and what verdicts say, on made-up runs with
-// exactly known deviations.
+// Covers what the made-up grids of miniature_oracle_test lack, and what that
+// test does not compare: edges, accuracies and what verdicts say, on made-up
+// runs with exactly known deviations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -175,7 +175,8 @@ TEST(MiniatureClaim, EarlyMovementBeginsWhereAllLayersAreAlike) {
   EXPECT_NEAR(early(150, -0.8), -0.8, kRounding);
 }
 
-// With each corpus's own number of seeds, since its error shrinks with more.
+// Each source has its corpus's own number of seeds, since more shrink its
+// error.
 TEST(MiniatureClaim, AMeanHasTheErrorOfEachCorpusAsASource) {
   const MiniatureVerdicts verdicts = JudgeMadeUp();
   const MiniatureCase& mean = MeasureOf(verdicts, "C4.balance").cases[0];
@@ -208,7 +209,7 @@ TEST(MiniatureClaim, SaysWhatItRestsOn) {
   const RunChange one_reading = [](size_t, MiniatureRun* run) {
     if (!run->load_balance.empty()) run->load_balance = "soft";
   };
-  // Then readings and corpora differ together.
+  // The readings then differ as the corpora do.
   const RunChange reading_of_corpus = [](size_t, MiniatureRun* run) {
     if (run->load_balance.empty()) return;
     run->load_balance = run->corpus == "foldoc" ? "megatron" : "soft";

@@ -110,7 +110,7 @@ class MiniatureJudge {
   MiniatureJudge(const MiniatureClaims& claims, const MiniatureResults& results)
       : claims_(claims), results_(results) {}
 
-  // everything: includes what TestMiniature leaves out.
+  // `everything`: whether to include what TestMiniature leaves out.
   MiniatureVerdicts Run(bool everything) {
     RequireThroughput(results_.throughput);
     runs_ = IndexRuns(claims_, results_.runs);

@@ -154,7 +154,7 @@ struct MiniatureMeasureVerdict {
   double margin = 0;
   MiniatureStatus status = MiniatureStatus::kUndecided;
   std::vector<MiniatureCase> cases;
-  std::vector<MiniatureCase> parts;  // whose mean the one case is, if it is one
+  std::vector<MiniatureCase> parts;  // if the one case is a mean: its parts
   int64_t cases_needed = 0;          // how many cases must hold
   // Whether enough cases can be tested to show it, whatever they say.
   bool could_be_shown = false;
@@ -207,8 +207,8 @@ struct MiniatureVerdicts {
   std::vector<MiniatureResolution> resolution;  // corpora with known noise
 };
 
-// Judges the claims by the present definitions. Results recorded under earlier
-// ones name these (RecordedUnder). Throws DataError for a run that is not
+// Judges the claims by the present definitions. `recorded_under`: earlier ones
+// under which the results were recorded. Throws DataError for a run that is not
 // planned or occurs twice, for steps, factors or layers out of order, and for a
 // throughput that is not positive.
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
@@ -222,8 +222,8 @@ MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
                                 const MiniatureResults& results);
 
 // The earlier definitions in the history of `claims` under which results were
-// recorded; nullptr if they were these. Throws DataError, naming both hashes,
-// for any other.
+// recorded; nullptr if they were the present ones. Throws DataError, naming
+// both hashes, for any others.
 const EarlierClaims* RecordedUnder(const MiniatureClaims& claims,
                                    const std::string& recorded_hash,
                                    const std::string& where);

@@ -107,7 +107,7 @@ PooledDeviation PoolOf(const std::vector<const Values*>& rows, Noise noise) {
   return Deviation(squares, freedom);
 }
 
-// The own deviation of a row outside of `others`.
+// A row's own deviation; the row is not among `others`.
 PooledDeviation OwnOf(const Values& row,
                       const std::vector<const Values*>& others, Noise noise) {
   const double squares = noise == Noise::kPaired

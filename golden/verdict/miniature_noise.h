@@ -23,7 +23,7 @@ using SeedValues = std::map<std::string, std::map<int64_t, double>>;
 struct RowNoise {
   PooledDeviation pooled;
   std::map<std::string, PooledDeviation> own;  // rows that keep their own
-  std::vector<std::string> left_out;           // the pool's, named
+  std::vector<std::string> left_out;           // not pooled, by name
   // p of Bartlett's test that the pooled rows have one plain deviation; 1 for
   // fewer than two rows. `unequal`: it rejects, and nothing is pooled.
   double bartlett = 1;
@@ -42,7 +42,7 @@ struct RowNoise {
 // pooled. Rows whose value is the same for all seeds, a setting rather than a
 // measurement, are left out so as not to dilute the pool. If Bartlett's test
 // rejects, all plain rows keep their own, and paired differences use
-// OwnErrorOf. The thresholds are those of `claims`.
+// OwnErrorOf. The limits are those of `claims`.
 RowNoise PoolRows(const SeedValues& values, Noise noise,
                   const MiniatureClaims& claims);
 

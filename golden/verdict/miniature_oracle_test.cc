@@ -22,9 +22,9 @@ namespace {
 
 using nlohmann::json;
 
-// Losses near 3 are summed a hundred at a time, so that an effect is known to
-// 100 * 3 * 2^-52 = 7e-14, give or take, and the file has 13 digits of numbers
-// below 10; of noise of 1e-3 or more that is less than 1e-9.
+// Losses near 3 are summed a hundred at a time, so an effect is known to about
+// 100 * 3 * 2^-52 = 7e-14, and the file has 13 digits of numbers below 10;
+// relative to noise of 1e-3 or more, that is less than 1e-9.
 constexpr double kEffect = 1e-12;
 constexpr double kNoise = 1e-9;
 // With the error of t = effect / error, 1e-10 of it, the logarithm of a tail of

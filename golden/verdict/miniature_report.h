@@ -30,15 +30,15 @@ TextTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
 std::string MissingText(const std::vector<std::string>& runs,
                         const char* separator);
 
-// States what all this is and is not: a reproduction.
+// States what the verdicts are and what they are not: a reproduction.
 const char* MiniatureDisclaimer();
 
-// When the margins were fixed, relative to the runs that they judge. Never
-// "before": a run says nothing of margins, and a record's hash is only as old
-// as the record.
+// When the margins were fixed, relative to the runs that they judge. Never says
+// "before": a run knows nothing about margins, and a record's hash is only as
+// old as the record.
 std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts);
 
-// How to read the columns of MiniatureMeasureTable.
+// Explains how to read the columns of MiniatureMeasureTable.
 const char* MiniatureMeasureLegend();
 
 // "INTERIM (SHOWN so far)"; "SHOWN, after the fact" under definitions made when
@@ -57,8 +57,8 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 
-// For a document, in Markdown: how many runs are in, all these tables but that
-// of cases, how to read them, and what difference each corpus can resolve.
+// For a document, in Markdown: how many runs are in, all the tables above but
+// that of cases, how to read them, and what difference each corpus can resolve.
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

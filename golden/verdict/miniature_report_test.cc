@@ -51,7 +51,7 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   EXPECT_TRUE(
       Says(MeasureOf(JudgeMiniature(claims, Results()), "H2.throughput").reason,
            "there is no benchmark"));
-  // The effect's owner, and its number of seeds.
+  // The case to which the effect belongs, and the rows and seeds of a corpus.
   EXPECT_TRUE(
       Says(text, "  seeds needed  deciding case\n", "gcide      9      4"));
   EXPECT_EQ(text.find("leaves out"), std::string::npos);

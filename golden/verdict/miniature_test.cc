@@ -115,8 +115,8 @@ TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
   EXPECT_EQ(CasesNeeded(OfCases::kNone, 4), 0);
 }
 
-// Of four layers that share eight experts, one in each whatever the logits, the
-// late two have between a quarter and three quarters.
+// Four layers share eight experts, at least one in each whatever the logits, so
+// the late two have between a quarter and three quarters.
 TEST(LearningRateNeeded, IsInfiniteWhereNoLogitsGiveTheFinalShare) {
   MiniatureRun run;
   run.allocation.emplace_back().allocation = {1, 1, 3, 3};
@@ -236,7 +236,7 @@ TEST(MiniatureClaims, FilesOfAnotherFormAreRefusedWithTheirPlace) {
   ExpectRefused("verdict = \"UNDECIDED\"\n", "", "'verdict' is missing");
 }
 
-// Its noise is in the difference.
+// The noise of every compared row is in the difference.
 TEST(MiniatureClaims, EveryComparedRowIsPlannedAndPooled) {
   const MiniatureClaims claims = LoadMiniatureClaims();
   for (const MiniatureClaim& claim : claims.claims) {

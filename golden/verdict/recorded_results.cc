@@ -25,10 +25,10 @@ using Json = nlohmann::ordered_json;
 constexpr char kMiniature[] = "/miniature/json";
 constexpr char kResults[] = "/results";
 
-// Documents are files, also on their way into another one and out of it.
+// Documents pass through files on their way into a record and out of it.
 fs::path ScratchPlace() { return fs::temp_directory_path() / "softmoe-record"; }
 
-// What a run's object holds, besides what not every run has; const or not.
+// Visits what the object of every run holds; `Run` may be const.
 template <typename Run, typename Visit>
 void VisitRun(Run& run, Visit visit) {
   visit("row", run.row);
@@ -106,8 +106,8 @@ MiniatureResults ParseMiniature(const std::string& text, const fs::path& path) {
   }
 }
 
-// The document in these bytes of the record, by way of a file at `scratch`,
-// which messages do not name: it is gone when they are read.
+// Reads the document in these bytes of the record by way of a file at
+// `scratch`, which messages do not name: it is gone by the time they are read.
 Document ReadInner(const fs::path& scratch, const std::string& bytes,
                    const fs::path& record) {
   WriteFileAtomically(scratch, bytes);

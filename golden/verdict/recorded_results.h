@@ -23,20 +23,20 @@ struct RecordedResults {
   // MiniatureClaims::Hash(), or RegimeDefinitions::Hash() of the experiment
   // regime.
   std::string margins_sha256;
-  MiniatureResults miniature;  // none if it is of another grid than these two
-  // "results.h5", ...: what the grid's report writes of these runs.
+  MiniatureResults miniature;  // none if of another grid than these two
+  // "results.h5", ...: what the grid's report writes about these runs.
   std::vector<std::pair<std::string, Document>> documents;
 };
 
-// Into groups /miniature and /results, of which nothing is there yet; not the
-// margins, which the record has anyhow.
+// Writes groups /miniature and /results, of which nothing may exist yet; not
+// the margins, which the record has anyway.
 void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file);
 
 // True if the file says that it is a record, damaged or not.
 bool IsRunRecord(const std::filesystem::path& path);
 
 // Throws EnvironmentError if the file is missing, and DataError with the remedy
-// if it is damaged, or has runs alone.
+// if it is damaged, or holds nothing but runs.
 RecordedResults ReadRecordedResults(const std::filesystem::path& path);
 
 }  // namespace softmoe::golden

@@ -144,7 +144,7 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
   WriteFileAtomically(folder / "short.h5", "short");
   EXPECT_FALSE(IsRunRecord(folder / "short.h5"));
 
-  // Runs alone.
+  // A record of nothing but runs.
   Hdf5Writer runs(folder / "runs.h5", RunRecordKind());
   runs.WriteAttribute("/", "margins_sha256", "");
   runs.Commit();
@@ -164,7 +164,7 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
     return Refusal(folder / "json.h5");
   };
   EXPECT_EQ(with(nothing), kNoError);
-  // A document is named by the record that it lies in.
+  // Messages name the record that a document lies in.
   Hdf5Writer(folder / "newer.h5", {"golden", 2}).Commit();
   for (const std::string& document :
        {std::string("no document"), ReadWholeFile(folder / "newer.h5")}) {

@@ -23,7 +23,7 @@ struct RegimeRow {
   double infer_ae_aim = 0;
   // Train-AE of the paper's rows; both 0: the paper has no such row.
   double paper_train_low = 0, paper_train_high = 0;
-  std::string fixed;  // learned rows: the row of fixed allocation, the same tau
+  std::string fixed;  // learned rows: the fixed-allocation row of the same tau
 };
 
 // Runs with a known answer, which the judge must get right.
@@ -37,8 +37,8 @@ struct RegimeControls {
 };
 
 // The procedure that this program's judge follows (FORMAT.md, "The regime
-// experiment"). Any change of a verdict on a record that exists makes a new
-// procedure; what was mended without one is in CHANGELOG.md.
+// experiment"). Whatever changes a verdict on an existing record makes a new
+// procedure; CHANGELOG.md lists fixes that made none.
 inline constexpr int64_t kRegimeProcedure = 1;
 
 // The contents of the file.
@@ -67,8 +67,8 @@ struct RegimeDefinitions {
 };
 
 // Parses the text of such a file, which messages call `name`. Throws DataError
-// with FILE:LINE:COLUMN if a key is missing, unknown or of another type, or the
-// procedure is another one. The frozen hash stands for all other checks.
+// with FILE:LINE:COLUMN if a key is missing, unknown or of another type, or if
+// the procedure differs. The frozen hash replaces all other checks.
 RegimeDefinitions ParseRegime(const std::string& text, const std::string& name);
 
 // This program's golden/paper/regime.toml. Throws EnvironmentError if it is

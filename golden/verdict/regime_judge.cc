@@ -120,8 +120,8 @@ class RegimeJudge {
     }
   }
 
-  // Over the runs that have the number; NaN without any. NumberProblem speaks
-  // of judged runs without it, DescribeRow of pilots.
+  // The mean over the runs that have the number; NaN without any. NumberProblem
+  // reports judged runs that lack it, DescribeRow pilots.
   static double MeanOf(const SeedRuns& runs, Number number) {
     double sum = 0, count = 0;
     for (const auto& [seed, run] : runs) {
@@ -266,8 +266,8 @@ class RegimeJudge {
                      seeds.size(), seeds.size() == 1 ? "" : "s");
   }
 
-  // Once all runs are in, the first control that could not be checked: without
-  // it nobody knows whether it would have failed.
+  // Once all runs are in, the first control that could not be checked: nobody
+  // knows whether it would have failed.
   std::string ControlProblem() const {
     if (!verdicts_.missing.empty()) return "";
     for (const RegimeControl& control : verdicts_.controls) {
@@ -351,8 +351,7 @@ class RegimeJudge {
     Decide(std::move(estimate), rows, all);
   }
 
-  // `among`: the deciding rows, which are `rows` and those they are compared
-  // with.
+  // `among`: the rows that decide, `rows` and those they are compared with.
   void Decide(RegimeEstimate estimate, const Rows& rows, const Rows& among) {
     estimate.rows = IdsOf(rows);
     for (const RegimeRow* row : rows) {

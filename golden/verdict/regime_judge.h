@@ -82,8 +82,8 @@ struct RegimeControl {
   double exponent = 0;    // of the curve without the row
 };
 
-// How much Infer-AE of learned rows exceeds their fixed ones', as the mean over
-// rows, and the rise in the caps, which are rounded up.
+// How much the Infer-AE of learned rows exceeds that of their fixed ones, as
+// the mean over rows, and the rise in the caps, which are rounded up.
 struct RegimeExperts {
   std::string problem;  // why there are no numbers; "" if there are
   std::vector<int64_t> seeds;
@@ -112,12 +112,12 @@ struct RegimeVerdicts {
 RegimeVerdicts JudgeRegime(const RegimeDefinitions& definitions,
                            const std::vector<MiniatureRun>& runs);
 
-// Whether a row with so many active experts in training can speak only for
-// those in inference: they are not the paper's of that row.
+// Whether a row with this Train-AE supports statements about Infer-AE only: it
+// is not the paper's Train-AE of that row.
 bool IsInferAeOnly(const RegimeDefinitions& definitions, const RegimeRow& row,
                    double train_ae);
 
-// Whether the runs belong to this experiment: some run is of a soft row.
+// Whether the runs belong to this experiment: some are of a soft row.
 bool HasRegimeRuns(const RegimeDefinitions& definitions,
                    const std::vector<MiniatureRun>& runs);
 

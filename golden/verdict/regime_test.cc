@@ -402,7 +402,7 @@ TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
                      "Infer-AE only: while training, "
                      "regime-1.5 has"));
   }
-  // A run that diverged takes the label from nobody.
+  // A run that diverged does not remove the label.
   RunOf(runs, "regime-1.5", 1236).train_ae = NAN;
   EXPECT_EQ(EstimateOf(JudgeRuns(runs), "primary").infer_ae_only.size(), 1u);
 }
@@ -420,7 +420,7 @@ TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
     EXPECT_TRUE(Says(EstimateOf(verdicts, id).reason, "gave the same bits"));
   }
   EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kSuperior);
-  // A pilot that is a judged run under another name; and a repeated sparse row.
+  // A pilot that is a judged run under another seed; and a repeated sparse run.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-1", 7001).loss = RunOf(runs, "regime-1", 1240).loss;
   EXPECT_EQ(PrimaryOf(runs), RegimeStatus::kMistrusted);
@@ -709,7 +709,7 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
 }
 
 TEST(RegimeReport, CapsExplainARiseOnlyIfTheyRiseAsMuch) {
-  // Whether it says that caps are larger, which is no sign of anything.
+  // Whether the text says that caps are larger, so that the rise is no sign.
   const auto explained = [](double caps) {  // those of fixed rows are 3
     std::vector<MiniatureRun> runs = MadeUpRegime(0);
     for (MiniatureRun& run : runs) {

@@ -138,7 +138,7 @@ Interval WilsonInterval(double p, double total, double confidence) {
   const double center = (p + z2 / 2) / (1 + z2);
   const double half =
       z / (1 + z2) * std::sqrt(p * (1 - p) / total + z2 / (4 * total));
-  // At p = 0 and 1 an end is that, but for its rounding.
+  // At p = 0 and p = 1 one end equals p, up to rounding.
   return {p == 0 ? 0 : std::max(0.0, center - half),
           p == 1 ? 1 : std::min(1.0, center + half)};
 }

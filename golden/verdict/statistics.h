@@ -17,9 +17,9 @@ namespace softmoe::golden {
 
 // The mean of the numbers, summed first to last; NaN for an empty list.
 double Mean(const std::vector<double>& values);
-// The sum of the squares of their differences from that.
+// The sum of the squared differences from the mean.
 double SquaresAroundMean(const std::vector<double>& values);
-// The standard error of the mean of independent ones; NaN if there is only one.
+// The standard error of the mean of independent numbers; NaN for a single one.
 double ErrorOfMean(const std::vector<double>& values);
 
 // Absolute error of the distribution functions, for 1 to 2e4 degrees of
@@ -34,7 +34,7 @@ double BetaQuantile(double a, double b, double probability);
 // P(T <= t) of Student's t with `freedom` > 0 degrees of freedom (need not be
 // an integer); t may be infinite.
 double StudentCdf(double t, double freedom);
-// StudentCdf of t and of -t, at the price of one of them.
+// StudentCdf of t and of -t, at the cost of one.
 struct Tails {
   double lower = 0, upper = 0;
 };
@@ -69,8 +69,8 @@ std::vector<bool> HolmRejections(const std::vector<double>& p_values,
 // More runs than anybody will start.
 inline constexpr int64_t kMostRuns = 10'000;
 
-// The least count above `low`, which does not decide yet, that `decides`; every
-// larger one does, too. nullopt if none up to kMostRuns does.
+// The least count above `low` that `decides`; nullopt if none up to kMostRuns
+// does. `low` must not decide, and every count above the result must.
 template <typename Decides>
 std::optional<int64_t> LeastCount(int64_t low, const Decides& decides) {
   if (low >= kMostRuns || !decides(kMostRuns)) return std::nullopt;

@@ -53,7 +53,7 @@ TEST(StudentCdf, AgreesWithClosedForms) {
 
 // Abramowitz and Stegun 26.7.4: for even nu, with c = nu/(nu + t^2),
 // P(|T| <= t) = sqrt(1 - c) (1 + c/2 + (1 3)/(2 4) c^2 + ...), nu/2 terms. In
-// long double the last one has rounded less than 3 nu times: 2e-15 at nu = 1e4.
+// long double, the last is rounded fewer than 3 nu times: 2e-15 at nu = 1e4.
 TEST(StudentCdf, AgreesWithTheFiniteSumOfEvenDegrees) {
   for (int freedom : {4, 30, 100, 400, 1000, 10'000}) {
     for (int i = 1; i <= 50; ++i) {
@@ -288,7 +288,7 @@ RC_GTEST_PROP(ProportionProperty, WilsonNarrowsAndHoldsItsCentre, ()) {
   RC_ASSERT(many.high - many.low <= few.high - few.low);
 }
 
-// However the ends are rounded.
+// This holds however the ends are rounded.
 TEST(WilsonInterval, IsAProportion) {
   for (int total = 1; total <= 2000; ++total) {
     EXPECT_EQ(WilsonInterval(0, total, 0.95).low, 0) << total;

@@ -17,15 +17,15 @@
 
 namespace softmoe::golden {
 
-// The more severe of two; `a` if they are equally severe. The order of
+// The more severe of two; `a` if they are equally severe. The order is that of
 // FORMAT.md, "Verdicts": FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
 // UNSUPPORTED, PASS.
 Status Worse(Status a, Status b);
-// 1, 7, 3, 4, 4 and 0, in that order (DESIGN.md, ruling 1).
+// The exit codes are 1, 7, 3, 4, 4 and 0, in that order (DESIGN.md, ruling 1).
 ExitCode ExitCodeOf(Status status);
 
-// A field of the set-up that does not simply agree, and the golden's rows
-// concerned: "main_results/owt/sparse/k1", at least one.
+// A field of the set-up that differs, is assumed, or is only reported, and the
+// golden's rows concerned: "main_results/owt/sparse/k1", at least one.
 struct SetUpDifference {
   FieldDifference field;
   std::vector<std::string> rows;
@@ -44,14 +44,14 @@ struct CellVerdict {
   // if there is no noise, or it is unknown.
   double half_width = 0;
   double margin = 0;  // 0: none applies
-  // If INCONCLUSIVE: the number of our runs that would decide, FAIL whatever
-  // the other cells are; 2 if only to see any noise; 0 if no number would.
+  // If INCONCLUSIVE: the number of our runs that would decide (FAIL whatever
+  // the other cells are); 2 if the noise is unknown; 0 if no number would.
   int64_t runs_needed = 0;
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
 
-// What our own runs say of one of the pairs of which most must hold: it has no
-// verdict of its own.
+// What our own runs say about one of the pairs of which most must hold; a pair
+// has no verdict of its own.
 struct ClaimCase {
   std::string claim;  // its id: "ID.3"
   std::string reason;
@@ -59,11 +59,11 @@ struct ClaimCase {
 
 // Our own runs' verdict on one claim.
 struct ClaimVerdict {
-  std::string claim;  // id; of pairs of which most must hold, what they share
+  std::string claim;  // id; if most of its pairs must hold, the id they share
   Status status = Status::kInconclusive;
   std::string reason;
   std::vector<size_t> assumptions = {};  // its rows' and columns'
-  std::vector<ClaimCase> cases = {};     // those pairs
+  std::vector<ClaimCase> cases = {};     // if most pairs must hold: the pairs
 };
 
 // The full result of Judge, in the golden's order.
@@ -74,8 +74,8 @@ struct Verdicts {
   // golden leaves open; verdicts depend on them.
   std::vector<SetUpDifference> assumptions;
   std::vector<SetUpDifference> reported;  // fields that are only reported
-  // Sentences about tables and rows that only one of both has, the noise of
-  // accuracies, and a golden of our own.
+  // Sentences about tables and rows that only one side has, about the noise of
+  // accuracies, and about a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
   // Columns in lane "report" are shown but never judged; status is meaningless.
@@ -83,29 +83,28 @@ struct Verdicts {
   std::vector<ClaimVerdict> claims;
 
   // The most severe status; those in `allowed` count as PASS. NOT_COMPARABLE if
-  // results and golden have no cell in common, INCONCLUSIVE if only recorded
-  // ones.
+  // results and golden have nothing in common, INCONCLUSIVE if only recorded
+  // cells.
   Status overall(const std::set<Status>& allowed = {}) const;
-  // Its exit code, by DESIGN.md ruling 1.
+  // The exit code of that status (DESIGN.md, ruling 1).
   ExitCode exit_code(const std::set<Status>& allowed = {}) const {
     return ExitCodeOf(overall(allowed));
   }
 };
 
 // Judges every cell and claim of `golden` for which `results` has a row. Rows
-// are matched by id; `results` with other fingerprints are NOT_COMPARABLE, and
-// the reason lists the fields; so are columns in other units, or that are
-// defined otherwise. A cell that only the golden has is UNSUPPORTED,
-// which counts as INCONCLUSIVE; so are rows that only the golden has, unless it
-// is the paper, of which no grid has them all. FAIL and claims are corrected
-// for their number by Holm's procedure. Of pairs of which most must hold, the
-// claim alone counts. Measurements whose runs all gave the same bits are
-// MISTRUSTED: they are evidence for neither side. Losses per token are judged
-// in the paper's tokens by cells, and by claims that compare them with a number
-// or with a row in tokens of another size. A verdict reached while the golden
-// leaves fields or definitions open names its assumptions; a strict claim (< or
-// >) is then INCONCLUSIVE.
-// FirstProblem must accept both documents.
+// are matched by id; rows with other fingerprints are NOT_COMPARABLE, and the
+// reason lists the fields; so are columns in other units or with other
+// definitions. A cell that only the golden has is UNSUPPORTED, which counts as
+// INCONCLUSIVE; so are rows that only the golden has, unless it is the paper,
+// since no grid has all of its rows. Holm's procedure corrects FAILs and claims
+// for their number. If most pairs of a claim must hold, only the claim counts.
+// Measurements whose runs all gave the same bits are MISTRUSTED: they are
+// evidence for neither side. Losses per token are judged in the paper's tokens
+// by cells, and by claims that compare them with a number or with a row in
+// tokens of another size. A verdict reached while the golden leaves fields or
+// definitions open names its assumptions; a strict claim (< or >) is then
+// INCONCLUSIVE. FirstProblem must accept both documents.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

@@ -42,7 +42,7 @@ class CellJudge {
           common = true;
           JudgeRow(golden_table, golden_row, *table, *row);
         } else if (golden_.provenance.origin != Origin::kPaper) {
-          // No grid has all rows of the paper; what was there before is missed.
+          // Missing rows count, except the paper's: no grid has all of those.
           AddMissingRow(golden_table, golden_row);
         }
       }
@@ -105,7 +105,7 @@ class CellJudge {
         continue;
       }
       if (!fingerprints.comparable()) {
-        // Even if our value is missing or diverged, which would say nothing.
+        // Comes first: a missing or diverged value would then say nothing.
         verdict.status = Status::kNotComparable;
         verdict.reason =
             "differs in " + JoinNames(FieldNames(fingerprints.differences));
@@ -169,9 +169,9 @@ class CellJudge {
   }
 
   // Our value must print like the golden, in every run. Doubles made from
-  // decimals may be off by an ulp; averages of others may have been taken in
-  // float32, where a sum and a quotient round by 2^-24 each. If n runs are all
-  // within that of one number, their deviation is at most sqrt(n / (n - 1))
+  // decimals may be off by an ulp; other people's averages may have been taken
+  // in float32, where a sum and a quotient round by 2^-24 each. If n runs all
+  // lie that close to one number, their deviation is at most sqrt(n / (n - 1))
   // times as much.
   void JudgeExact(const Cell& cell, const Cell& golden_cell,
                   CellVerdict* verdict) const {
@@ -256,7 +256,7 @@ class CellJudge {
     const bool equal = golden_cell.low == golden_cell.high &&
                        cell.low == golden_cell.low &&
                        cell.high == golden_cell.high;
-    // Numbers of others may be rounded, and counts agree by chance.
+    // Other people's numbers may be rounded, and counts may agree by chance.
     const bool bits = results_.provenance.origin == Origin::kOurRun &&
                       golden_.provenance.origin == Origin::kOurRun &&
                       !cell.proportion && !golden_cell.proportion;
@@ -270,7 +270,7 @@ class CellJudge {
     verdict->status = Equivalence(difference, noise, margin, constructed);
     const bool decided =
         verdict->status == Status::kPass || verdict->status == Status::kFail;
-    // Even if other rows show noise: this row has really run only once.
+    // Even if other rows show noise, this row has probably run only once.
     if (decided && AreSuspicious(cell, golden_, golden_cell)) {
       verdict->status = Status::kMistrusted;
     }
@@ -290,8 +290,8 @@ class CellJudge {
     }
   }
 
-  // Once for each column and corpus: what the noise of its items was taken for
-  // (ruling 18).
+  // Adds one remark for each column and corpus: what was taken as the noise of
+  // its items (ruling 18).
   void NameNoise(const CellVerdict& verdict, const Row& row,
                  const PooledDeviation& noise) {
     const std::string corpus =
@@ -310,7 +310,7 @@ class CellJudge {
     }
   }
 
-  // A FAIL counts only at `level`, the first of Holm's.
+  // Says what would decide. A FAIL counts only at `level`, Holm's strictest.
   static void DescribeOpen(const Cell& cell, const Cell& golden_cell,
                            const PooledDeviation& noise, double level,
                            CellVerdict* verdict) {
@@ -364,7 +364,7 @@ class CellJudge {
   const Document& golden_;
   Verdicts& verdicts_;
   std::vector<Candidate> candidates_;
-  // What to say of both sides' tokens, by index into the verdicts.
+  // What to say about both sides' tokens, by index into the verdicts.
   std::vector<std::pair<size_t, std::string>> tokens_;
 };
 

@@ -29,8 +29,8 @@ struct ClaimTest {
   double p_refuted = 1;
 };
 
-// One-sided p-values of an observed difference with this standard error, in
-// units of which it has the distribution function `cdf`.
+// One-sided p-values of an observed difference with standard error `error`;
+// `cdf` is its distribution function in units of `error`.
 template <typename Cdf>
 ClaimTest TestDifference(double advantage, double error, const Cdf& cdf) {
   if (error == 0) {
@@ -66,8 +66,8 @@ class ClaimJudge {
     Status undecided = Status::kInconclusive;  // without a decision
   };
 
-  // One pair. Where the claim is not decided without Holm's procedure
-  // (`has_noise`), `verdict.reason` is what follows the test's.
+  // One pair. If only Holm's procedure can decide the claim (`has_noise`),
+  // `verdict.reason` is the text that follows the test's own.
   struct JudgedPair {
     ClaimVerdict verdict;
     ClaimTest test;          // {1, 1}: it says nothing
@@ -75,7 +75,7 @@ class ClaimJudge {
     bool has_noise = false;
     bool capped = false;  // a strict claim under open fields
 
-    // Of both directions, each at half the level.
+    // The test is in both directions, each at half the level.
     bool holds() const { return test.p_holds <= test.p_refuted; }
     double p_value() const {
       return std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
@@ -150,7 +150,7 @@ class ClaimJudge {
     verdicts_.claims.push_back(std::move(verdict));
   }
 
-  // The status of a claim too many of whose pairs were not tested.
+  // The status of a claim of whose pairs too few were tested.
   static Status WhyNotTested(const std::set<Status>& statuses) {
     for (const Status status : {Status::kNotComparable, Status::kUnsupported}) {
       if (statuses.contains(status)) return status;
@@ -165,7 +165,7 @@ class ClaimJudge {
                        pair.verdict.reason);
   }
 
-  // nullopt if the results lack one of its rows: it is not about them.
+  // nullopt if the results lack one of its rows: the claim is not about them.
   std::optional<JudgedPair> JudgePair(const Claim& claim) {
     const ClaimSide left = FindSide(results_, claim, claim.left);
     const ClaimSide right = FindSide(results_, claim, claim.right);
@@ -211,8 +211,8 @@ class ClaimJudge {
     return pair;
   }
 
-  // "" if both sides are in the golden's units, what it says they are, and of
-  // the same items as its cells and each other.
+  // Why the sides differ from the golden's cells in unit, definition or items,
+  // or from each other in items; "" if they do not.
   std::string WhatDiffers(const Claim& claim, const ClaimSide& left,
                           const ClaimSide& right) const {
     for (const ClaimSide* side : {&left, &right}) {
@@ -256,8 +256,8 @@ class ClaimJudge {
         *golden_.FindTable(claim.scope)->FindRow(side.row->id), *side.row);
   }
 
-  // Makes `*side` one in the paper's tokens, of which `*cell` is then the cell,
-  // and returns its noise. The verdict has what is assumed for that.
+  // Converts `*side` to the paper's tokens, stores its new cell in `*cell`, and
+  // returns its noise. Adds what this assumes to the verdict.
   PooledDeviation Convert(const Claim& claim, const TokenSizes& tokens,
                           ClaimSide* side, Cell* cell, ClaimVerdict* verdict) {
     if (tokens.converts()) {
@@ -293,7 +293,7 @@ class ClaimJudge {
                 const ClaimSide& right, bool open, JudgedPair* pair) {
     const auto tokens = TokensOf(claim, left);
     const auto other_tokens = TokensOf(claim, right);
-    // Where one size is unknown, the numbers are compared as they are.
+    // If either size is unknown, the numbers are compared as they are.
     if (!tokens || !other_tokens || !tokens->known || !other_tokens->known ||
         !DifferInSize(tokens->factor, other_tokens->factor)) {
       Test(claim, left, right,
@@ -358,7 +358,7 @@ class ClaimJudge {
                       *side.row);
   }
 
-  // That of two cells: they differ where columns, corpora or tokens do.
+  // The larger of two noises, which differ if columns, corpora or tokens do.
   static PooledDeviation Larger(PooledDeviation noise,
                                 const PooledDeviation& other) {
     noise.deviation = std::max(noise.deviation, other.deviation);
@@ -407,7 +407,7 @@ class ClaimJudge {
     return index < 0 ? ours : table->columns[static_cast<size_t>(index)];
   }
 
-  // Where all runs of a side lie for certain: no number is more than
+  // The interval in which all runs of a side must lie: no number is more than
   // (n - 1)/sqrt(n) standard deviations from the mean of n (Samuelson 1968).
   static Interval OverRuns(const ClaimSide& side) {
     const Interval mean = side.interval();
@@ -417,8 +417,8 @@ class ClaimJudge {
     return {mean.low - most, mean.high + most};
   }
 
-  // Without noise, equality means that both print alike. What holds must hold
-  // in every run.
+  // Without noise, equality means that both print alike. A claim must hold in
+  // every run.
   static void TestExactly(const Claim& claim, const ClaimSide& left,
                           const ClaimSide& right, const Column& column,
                           double width, ClaimVerdict* verdict) {

@@ -36,7 +36,7 @@ Document ClosedPaper() {
   return paper;
 }
 
-// What is said of one pair of a claim on most of them.
+// The reason of one pair of a claim on most of its pairs.
 std::string PairReason(const Verdicts& verdicts, const std::string& id) {
   for (const ClaimVerdict& claim : verdicts.claims) {
     for (const ClaimCase& each : claim.cases) {
@@ -93,9 +93,9 @@ TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
                    "0.014 or more over seeds)"));
 }
 
-// Chance in accuracies on the same items, apart from seeds. For 1838 items
-// sqrt((0.53 0.47 + 0.5 0.5) / 1838) is 1.648 points, so that 3 are 1.820 of
-// them; against a number it is 1.164 points, and 3 are 2.577 of them.
+// The part of chance in accuracies on the same items, apart from seeds. For
+// 1838 items sqrt((0.53 0.47 + 0.5 0.5) / 1838) is 1.648 points, so that 3 are
+// 1.820 of them; against a number it is 1.164 points, and 3 are 2.577 of them.
 TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   const std::string left = "owt/softmoe/k2/a2", right = "owt/sparse/k4";
   std::optional<double> flip_share;
@@ -123,9 +123,9 @@ TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   EXPECT_EQ(reason(53, "<", "50"), "does not hold in our runs (p = 0.01)");
   EXPECT_EQ(reason(47, "<", "50"), "holds in our runs (p = 0.01)");
   EXPECT_EQ(reason(53, ">", cell, 56), reason(47, "<", cell, 44));
-  // All items correct on both sides: no difference, and no error either. Then
-  // seeds alone: 100 are 2151 standard errors, 0.03 3.1 sqrt(2 / 8), at 9 * 7
-  // degrees of freedom.
+  // All items are correct on both sides: no difference, and no error either.
+  // Then by seeds alone: 100 are 2151 standard errors, 0.03 3.1 sqrt(2 / 8), at
+  // 9 * 7 degrees of freedom.
   EXPECT_EQ(reason(100, ">=", cell, 100),
             "leans towards holding (p = 1), not decided among 1 claims");
   EXPECT_EQ(reason(100, ">", cell, 0), "holds in our runs (p = 5.4e-155)");
@@ -143,8 +143,8 @@ std::string PValueOf(const ClaimVerdict& claim) {
   return claim.reason.substr(begin, claim.reason.find(')', begin) - begin);
 }
 
-// As cells are (verdict_test.cc), with the noise of their rows, whether a claim
-// is about a number or about another row.
+// Claims are converted as cells are (verdict_test.cc), with the noise of their
+// rows, whether they are about a number or about another row.
 TEST(Judge, ClaimsTakeRowsInOtherTokensConverted) {
   Document paper = ClosedPaper();
   std::erase_if(paper.claims, [](const Claim& claim) {
@@ -255,10 +255,10 @@ TEST(Judge, ClaimsOfANumberAreAboutThePapersTokens) {
   // The sizes of the tokens are open, so a strict claim is not decided.
   EXPECT_EQ(judge(1.02 * 2.715, 1.02, "4.488", "<").status,
             Status::kInconclusive);
-  // Without any noise, too.
+  // This holds without any noise, too.
   EXPECT_TRUE(judge(1.02 * 2.72, 1.02, "4.488", "==")
                   .reason.starts_with("2.72 == 2.72 holds exactly; 4.40"));
-  // What is not known is judged as it is.
+  // A loss in tokens of unknown size is judged as it is.
   const ClaimVerdict unknown = judge(1.02 * 2.715, 1.02, "");
   EXPECT_EQ(unknown.status, Status::kFail);
   EXPECT_TRUE(Says(unknown.reason, "in the golden, unknown here; the pub"));
@@ -306,13 +306,13 @@ TEST(Judge, ClaimsOnOtherNumbersOfItemsAreNotComparable) {
   EXPECT_TRUE(differs("row", others));
   verdicts = Judge(results, paper);
   EXPECT_EQ(Claimed(verdicts, "number").status, Status::kPass);
-  // As many on both sides, but not the golden's.
+  // As many items on both sides, but not as many as in the golden.
   At(&results, left, "piqa").proportion = Proportion{570, {}};
   EXPECT_TRUE(differs("row", others));
   EXPECT_TRUE(differs("number", others));
 }
 
-// As many items, but others.
+// As many items, but different ones.
 TEST(Judge, ClaimsOnOtherItemsAreNotComparable) {
   const std::string left = "owt/softmoe/k2/a2", right = "owt/sparse/k4";
   Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
@@ -347,7 +347,7 @@ TEST(Judge, ClaimsOnOtherItemsAreNotComparable) {
   EXPECT_EQ(Claimed(verdicts, "number").status, Status::kNotComparable);
 }
 
-// As cells do; a strict one is then not decided.
+// Claims assume it as cells do; a strict one is then not decided.
 TEST(Judge, ClaimsAssumeOurReadingOfWhatThePaperLeavesOpen) {
   Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
   paper.claims = {{"one", "text", "owt/softmoe/k2/a2:piqa", ">", "50",
@@ -364,7 +364,7 @@ TEST(Judge, ClaimsAssumeOurReadingOfWhatThePaperLeavesOpen) {
             "definition of piqa");
 }
 
-// Whatever our own runs say, even nothing.
+// Whatever our own runs say, even if that is nothing.
 TEST(Judge, ClaimsAlwaysSayWhatWasPublished) {
   Document missing = Reproduction(8, 0.03), other = missing;
   At(&missing, "owt/sparse/k4", "val_loss") = {};
@@ -395,8 +395,8 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   const ClaimVerdict& strict = Claimed(verdicts, "star_lower_loss.1");
   EXPECT_EQ(strict.status, Status::kInconclusive);
   EXPECT_TRUE(Says(strict.reason, "our runs say that it holds"));
-  // That learned allocation improves the loss is one, that an Infer-AE is
-  // within its budget is not.
+  // That learned allocation improves the loss is a strict claim; that an
+  // Infer-AE is within its budget is not.
   const ClaimVerdict& improves = Claimed(verdicts, "learned_lower_loss");
   EXPECT_EQ(improves.status, Status::kInconclusive);
   EXPECT_TRUE(Says(improves.reason, "our runs say that it holds"));
@@ -424,7 +424,7 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
            "assumption"));
 }
 
-// The cap is the same without any noise.
+// Such claims are capped without any noise, too.
 TEST(Judge, StrictClaimsOnExactColumnsAreCappedToo) {
   auto judge = [](Document paper) {
     for (Claim& claim : paper.claims) {
@@ -504,7 +504,7 @@ TEST(Judge, ClaimsOnEqualRunsAreMistrusted) {
   }
 }
 
-// As many right answers, but not the same.
+// As many right answers, but to different items.
 TEST(Judge, ClaimsOnEqualCountsOfDifferentAnswersAreDecided) {
   Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
   paper.claims = {{"one", "text", "owt/softmoe/k2/a2:piqa", ">", "50",
@@ -540,9 +540,9 @@ struct MostOfThree {
   Document paper, results;
 };
 
-// 3 points are 2.577 standard errors of 1838 items: p = 0.00498, one-sided. Of
-// three pairs two must hold, which has (3 - 2 + 1) 0.00498, and there are two
-// directions. As many must be reversed for the contrary.
+// 3 points are 2.577 standard errors of 1838 items: p = 0.00498, one-sided. Two
+// of three pairs must hold, which has p = (3 - 2 + 1) 0.00498, and there are
+// two directions. For the contrary, as many must be reversed.
 TEST(Judge, ClaimsOnMostPairsAreJudgedAsOne) {
   const MostOfThree made({53, 47, 53}, ClosedPaper());
   const Verdicts verdicts = Judge(made.results, made.paper);
@@ -574,7 +574,7 @@ TEST(Judge, ClaimsOnMostPairsAreJudgedAsOne) {
                    "not decided under open fields; 2 of 3"));
 }
 
-// Which count among the pairs, as p = 1 in both directions.
+// Pairs that cannot be tested count with p = 1 in both directions.
 TEST(Judge, ClaimsOnMostPairsCountThoseThatCannotBeTested) {
   const std::string second = "owt/sparse/k4";
   MostOfThree without({53, 53, 53}, ClosedPaper());
@@ -588,7 +588,7 @@ TEST(Judge, ClaimsOnMostPairsCountThoseThatCannotBeTested) {
   EXPECT_EQ(without.Verdict().status, Status::kUnsupported);
   EXPECT_TRUE(without.Verdict().reason.starts_with(
       "1 of 3 pairs can be tested, 2 needed; the published"));
-  // A row of which there is nothing.
+  // Rows that the results lack altogether.
   MostOfThree no_row({53, 53, 53}, ClosedPaper());
   std::erase_if(no_row.results.tables[0].rows, [&](const Row& row) {
     return row.id == second || row.id == "owt/sparse/k3";
@@ -598,11 +598,11 @@ TEST(Judge, ClaimsOnMostPairsCountThoseThatCannotBeTested) {
   std::erase_if(no_row.results.tables[0].rows,
                 [](const Row& row) { return row.id == "owt/softmoe/k2/a2"; });
   EXPECT_TRUE(Judge(no_row.results, no_row.paper).claims.empty());
-  // Nothing is trusted where runs with the same answers are one run.
+  // No pair is trusted if runs with equal answers were probably one run.
   MostOfThree equal({53, 53, 53}, ClosedPaper());
   At(&equal.results, second, "piqa").flip_share = 0;
   EXPECT_EQ(equal.Verdict().status, Status::kMistrusted);
-  // Enough can be reversed though too few can hold: three of four must.
+  // Enough pairs can be reversed although too few can hold: three of four must.
   Document results = Reproduction(8, 0.03);
   std::erase_if(results.tables[0].rows,
                 [](const Row& row) { return row.id.starts_with("c4/"); });
@@ -630,8 +630,8 @@ TEST(Judge, OneReversedPairDoesNotRefuteWhatTypicallyHolds) {
   EXPECT_EQ(judge().status, Status::kFail) << judge().reason;
 }
 
-// "On average" and "in our experiments" are not of every row: one of four with
-// fewer active experts and one of ten with a larger load variance decide
+// "On average" and "in our experiments" are not about every row: one of four
+// with fewer active experts and one of ten with a larger load variance decide
 // nothing.
 TEST(Judge, OneReversedPairDoesNotRefuteWhatIsSaidOfTheExperiments) {
   Document results = Reproduction(8, 0.03);

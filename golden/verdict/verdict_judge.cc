@@ -21,7 +21,7 @@ namespace {
 // Tokenizers that differ by no more are compared token by token.
 constexpr double kSameTokens = 0.005;
 
-// The field, of rows that were validated with several tau, that has their own.
+// The field with the tau of a row, for trainings validated with several tau.
 constexpr char kTauField[] = "eval.tau";
 
 struct RowCell {
@@ -31,8 +31,8 @@ struct RowCell {
 };
 
 // Whether two rows are the same trainings, validated with several tau: all
-// their fields are alike but that tau, and those of class ignore: a row that
-// has only some of another's seeds is no independent evidence, either.
+// their fields agree except that tau and those of class ignore. A row that has
+// only some of another's seeds is no independent evidence, either.
 bool AreTheSameTrainings(const Document& document, const Row& one,
                          const Row& other) {
   if (FieldValue(document, one, kTauField).empty() ||
@@ -75,8 +75,8 @@ std::vector<RowCell> CollectCells(const Document& document,
   return cells;
 }
 
-// What makes losses of ours ones per token of the paper's, by the golden's row
-// `golden_row`; 1 for columns that the golden lacks.
+// The factor that converts our losses to ones per token of the paper's, by the
+// golden's row `golden_row`; 1 for columns that the golden lacks.
 double TokenFactor(const Document& results, const Document& golden,
                    const Table& golden_table, const std::string& column,
                    const Row& golden_row, const Row& row) {
@@ -88,8 +88,8 @@ double TokenFactor(const Document& results, const Document& golden,
   return tokens ? tokens->factor : 1;
 }
 
-// Whether the paper leaves open something of what the column is; FORMAT.md,
-// "Layout". Its definition is free text, of which no part can be compared.
+// Whether the paper leaves part of the column's definition open (FORMAT.md,
+// "Layout"). The definition is free text, so no part of it can be compared.
 bool LeavesOpen(const Document& golden, const Column& column) {
   return golden.provenance.origin == Origin::kPaper &&
          (column.metric.find("not stated") != std::string::npos ||

@@ -18,7 +18,7 @@
 
 namespace softmoe::golden::internal {
 
-// The field over whose rows of one value seed noise is pooled.
+// Seed noise is pooled over the rows with the same value of this field.
 inline constexpr char kCorpusField[] = "data.corpus";
 
 // Whether two cells are one piece of evidence, not two.
@@ -28,18 +28,18 @@ bool AreTheSameRuns(const Cell& one, const Cell& other);
 // `row` (field data.corpus; rows that do not say it count as one corpus), and
 // of `golden` if its values have deviations; cells with the same value, runs
 // and deviation in both count once, and so do the trainings of rows whose
-// fields, but for those of class ignore, differ in eval.tau alone. Of losses
-// per token it is the noise in the tokens of `row`, into which those of the
-// other rows are converted; tokens of unknown size count as the paper's, as
-// they do where they are judged.
+// fields, except those of class ignore, differ in eval.tau alone. For losses
+// per token, the noise is per token of `row`, to which the other rows' is
+// converted; tokens of unknown size count as the paper's, as they do when they
+// are judged.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row);
 
-// Whether the runs of a measurement agree to the last bit: of percentages, in
-// every answer, if that is known. Counts alone often agree by chance. Equal
-// runs are expected of settings, of what is computed from them (DERIVED), and
-// where a golden of runs has them, too.
+// Whether the runs of a measurement agree to the last bit; for percentages, in
+// every answer, if that is known: counts alone often agree by chance. False
+// where equal runs are expected: for settings, for what is computed from them
+// (DERIVED), and where a golden of runs has equal runs, too.
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell);
 
@@ -48,34 +48,34 @@ bool AreSuspicious(const Cell& ours, const Document& golden,
 struct TokenSizes {
   FieldDifference field;  // the golden's, and ours: "" if there is none
   bool known = false;     // whether ours is one number above 0
-  // What makes a loss of ours one per token of the paper's; 1 if it is judged
+  // Converts a loss of ours to one per token of the paper's; 1 if it is judged
   // as it is.
   double factor = 1;
   bool converts() const { return factor != 1; }
 };
 
 // The sizes for `row` of the results, judged by `golden_row`; nullopt if the
-// column is no loss per token, or the golden not the paper. Throws DataError
-// for a golden whose tokens hold no text.
+// column is not a loss per token, or the golden is not the paper. Throws
+// DataError for a golden whose tokens hold no text.
 std::optional<TokenSizes> TokenSizesOf(const Document& results,
                                        const Document& golden,
                                        const std::string& table,
                                        const Column& column,
                                        const Row& golden_row, const Row& row);
 
-// Whether losses are converted between tokens whose sizes have this ratio, or
+// Whether losses are converted between tokens with these sizes, or with these
 // factors to the paper's.
 bool DifferInSize(double size, double other);
 
-// The cell with all its numbers but the printed one multiplied.
+// The cell with all its numbers except the printed one multiplied.
 Cell Scaled(const Cell& cell, double factor);
 
 // "4.40 bytes per token in the golden, 4.488 here: ...", for a verdict on
 // `ours`, before any conversion.
 std::string DescribeTokens(const TokenSizes& tokens, const Cell& ours);
 
-// The index of a difference that the row `place` has: a new one, or one that
-// other rows have, too.
+// Adds the row `place` to a difference, which is a new one or one that other
+// rows have, too; returns its index.
 size_t AddDifference(const FieldDifference& field, const std::string& place,
                      std::vector<SetUpDifference>* differences);
 
@@ -84,9 +84,9 @@ size_t AddDifference(const FieldDifference& field, const std::string& place,
 std::string ColumnsDiffer(const Document& golden, const Column& column,
                           const Column& ours);
 
-// What a percentage of a column is of.
+// The items that a percentage counts.
 struct Items {
-  int64_t total = 0;   // 0: it is no percentage of items
+  int64_t total = 0;   // 0: not a percentage of items
   std::string sha256;  // field eval.SPLIT.sha256; "" if it is not known
 };
 
@@ -98,9 +98,9 @@ Items ItemsOf(const Document& document, const Row& row, const Cell& cell,
 std::string ItemsDiffer(const Items& one, const std::string& there,
                         const Items& other, const std::string& here);
 
-// Where ours is defined otherwise than a column of the paper's that leaves
-// something open (ruling 18), the index of that in `assumptions`, for the row
-// `place`; else none.
+// If our column's definition differs from one that the paper leaves open
+// (ruling 18), adds this for the row `place` to `assumptions` and returns its
+// index; else returns none.
 std::vector<size_t> AssumedDefinition(
     const Document& golden, const Column& column, const Column& ours,
     const std::string& place, std::vector<SetUpDifference>* assumptions);

@@ -43,8 +43,8 @@ std::vector<std::string> RecordLines(const Verdicts& verdicts);
 std::string ReasonText(const CellVerdict& verdict);
 std::string ReasonText(const ClaimVerdict& verdict);
 
-// Claim, verdict and reason of every claim; "case" is the verdict of one of the
-// pairs of which most must hold, below its claim.
+// Claim, verdict and reason of every claim; below a claim of which most pairs
+// must hold, each pair has the verdict "case".
 std::vector<std::vector<std::string>> ClaimRows(const Verdicts& verdicts);
 
 // Differences of set-up, assumptions, one line per cell, ClaimRows, and the
@@ -52,9 +52,9 @@ std::vector<std::vector<std::string>> ClaimRows(const Verdicts& verdicts);
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 
-// All of this as one JSON object with all digits. A cell without our value has
-// neither "ours" nor "difference"; recorded cells have status RECORDED. Claims
-// on most of their pairs alone have "cases".
+// The same as one JSON object, with all digits. A cell without our value has
+// neither "ours" nor "difference"; recorded cells have status RECORDED. Only
+// claims on most of their pairs have "cases".
 nlohmann::ordered_json VerdictsJson(const Verdicts& verdicts,
                                     const std::set<Status>& allowed);
 

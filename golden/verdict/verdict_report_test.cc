@@ -115,7 +115,7 @@ OVERALL INCONCLUSIVE (exit code 4)
             std::string::npos);
 }
 
-// Below their claim, and not among the claims that are counted.
+// Pairs stand below their claim, and do not count as claims.
 TEST(DescribeVerdicts, ShowsThePairsOfWhichMostMustHold) {
   Verdicts verdicts;
   verdicts.claims = {

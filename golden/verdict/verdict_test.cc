@@ -68,8 +68,8 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
   EXPECT_FALSE(Says(ReasonText(stated), label)) << ReasonText(stated);
 }
 
-// A model that is as good as the paper's, whose tokens hold 2 % more text and
-// so cost 2 % more each, passes as the paper's tokens would have cost.
+// A model as good as the paper's whose tokens hold 2 % more text, and so cost 2
+// % more each, passes: its loss is judged per token of the paper's.
 TEST(Judge, ALossIsJudgedByThePapersTokens) {
   Document results = WithTokens(Reproduction(5, 0.05), "4.488");
   for (Row& row : results.tables[0].rows) {
@@ -98,7 +98,7 @@ TEST(Judge, ALossIsJudgedByThePapersTokens) {
   EXPECT_EQ(assumed.field,
             (FieldDifference{"data.bytes_per_token", "4.40", "4.488"}));
   EXPECT_EQ(assumed.rows.size(), 9u);
-  // Neither other numbers nor other corpora are about tokens.
+  // No other numbers and no other corpora are converted.
   for (const CellVerdict& cell : verdicts.cells) {
     const bool converted{Says(cell.reason, "is judged as")};
     EXPECT_EQ(converted,
@@ -109,8 +109,8 @@ TEST(Judge, ALossIsJudgedByThePapersTokens) {
             "3.84 bytes per token in the golden, 3.84 here");
 }
 
-// The seeds of a row in smaller tokens scatter by less for each of them, which
-// says nothing about rows in larger ones: half the text halves both.
+// The seeds of a row in smaller tokens scatter less per token, which says
+// nothing about rows in larger ones: half the text halves loss and scatter.
 TEST(Judge, NoiseOfRowsInOtherTokensIsConverted) {
   Document results = Reproduction(3, 0.05);
   *At(&results, "owt/sparse/k1", "val_loss").deviation *= 8;
@@ -124,7 +124,7 @@ TEST(Judge, NoiseOfRowsInOtherTokensIsConverted) {
   }
 }
 
-// The same numbers as the paper's are then not as good as they look.
+// Tokens of more text at the same loss mean a better model than the paper's.
 TEST(Judge, EqualLossesOfLargerTokensAreBetter) {
   const Verdicts verdicts =
       Judge(WithTokens(Reproduction(5, 0.05), "4.488"), Paper());
@@ -351,7 +351,7 @@ TEST(Judge, TrainingsValidatedAtSeveralTauCountOnce) {
   const Document far = AtEveryTau(0.4, 0.0085);
   EXPECT_EQ(ExpertsAtTau(far, Paper()).status, Status::kInconclusive);
 
-  // Trained four times they would be as many.
+  // Four rows trained separately are four trainings.
   for (const auto& [results, expected] :
        {std::pair{&close, Status::kPass}, std::pair{&far, Status::kFail}}) {
     Document apart = *results;
@@ -383,7 +383,7 @@ TEST(Judge, TrainingsValidatedAtSeveralTauCountOnce) {
 }
 
 // A golden of runs adds its own trainings once, too: 2 degrees of freedom, with
-// t(0.95, 2) = 2.9200. None where one of its rows tells that they are ours.
+// t(0.95, 2) = 2.9200. None if one of its rows shows that they are ours.
 TEST(Judge, TrainingsOfAGoldenAtSeveralTauCountOnce) {
   const Document results = AtEveryTau(0.02, 0.06);
   Document golden = AtEveryTau(0, 0.06);
@@ -400,7 +400,7 @@ TEST(Judge, OneRunIsInconclusive) {
   EXPECT_EQ(loss.status, Status::kInconclusive);
   EXPECT_EQ(loss.runs_needed, 2);
   EXPECT_TRUE(Says(loss.reason, "seed noise is unknown"));
-  // A noise that is not known is not named.
+  // Unknown noise is not named.
   for (const std::string& remark : verdicts.remarks) {
     EXPECT_FALSE(Says(remark, "flip between seeds")) << remark;
   }
@@ -433,7 +433,7 @@ TEST(Judge, PoolsSeedNoiseWithinACorpus) {
             Status::kInconclusive);
 }
 
-// The field names the corpus, with or without TOML's quotes; ids are just
+// The field names the corpus, with or without TOML's quotes; ids are only
 // names.
 TEST(Judge, TheFieldSaysWhichCorpus) {
   Document results = Reproduction(1, 0);
@@ -473,8 +473,8 @@ class HolmsCorrection : public testing::Test {
  protected:
   static constexpr const char* kRow = "owt/sparse/k2";
 
-  // A cell outside of its margin by t_{1 - p} standard errors, at 18 degrees of
-  // freedom (nine rows of three runs); then this many runs of it.
+  // A cell outside its margin by t_{1 - p} standard errors of three runs, at 18
+  // degrees of freedom (nine rows of three runs), that claims `runs` runs.
   static Document Outside(double p, int64_t runs = 3) {
     Document results = Reproduction(3, kSpread);
     const double error = kSpread * 0.03 * std::sqrt(1.0 / 3 + 1);
@@ -515,10 +515,10 @@ TEST_F(HolmsCorrection, KeepsAFewChanceOutliersFromFailing) {
   EXPECT_EQ(Of(Outside(0.01), Alone()).status, Status::kFail);
 }
 
-// Two runs with a deviation of 0.01 in each of nine rows. At 0.0557 the print
-// leaves 0.0207 beyond the margin: 1.69 standard errors of two runs, 1.85 of
-// four, where t is 1.833 and 1.796. As one of many it needs more than the 2.07
-// of any number. At 0.005 the half-width must be 0.02: five runs have 0.0195.
+// Nine rows of two runs, with a deviation of 0.01. At 0.0557 rounding leaves
+// 0.0207 beyond the margin: 1.69 standard errors of two runs, 1.85 of four,
+// where t is 1.833 and 1.796. As one of many it needs more than the 2.07 of any
+// number of runs. At 0.005 the half-width must be 0.02: five runs have 0.0195.
 TEST_F(HolmsCorrection, CountsInWhatMoreRunsWouldDecide) {
   Document results = Reproduction(2, 1.0 / 3);
   const auto reason = [&](double difference, const Document& golden) {
@@ -536,8 +536,8 @@ TEST_F(HolmsCorrection, CountsInWhatMoreRunsWouldDecide) {
 }
 
 TEST_F(HolmsCorrection, SaysHowManyRunsWouldFailInSpiteOfIt) {
-  // With any number of runs the golden's only one leaves 2.552 sqrt(4/3) = 2.95
-  // standard errors, p = 0.0016, more than 0.05 / 102.
+  // However many runs there are, the golden's single one leaves 2.552 sqrt(4/3)
+  // = 2.95 standard errors, p = 0.0016, more than 0.05 / 102.
   const CellVerdict never = Of(Outside(0.01));
   EXPECT_EQ(never.runs_needed, 0);
   EXPECT_TRUE(Says(never.reason, "; no number of our runs would be"));
@@ -588,8 +588,8 @@ TEST(Judge, EqualRunsOfOneRowAreMistrustedAmongOthersThatDiffer) {
   EXPECT_EQ(status("owt/softmoe/k2/a2", "active_params"), Status::kMistrusted);
 }
 
-// Top-2 activates two, whatever the decimals with which it is printed: the
-// paper's Table 4 says 2.00, and what soft rows activate is measured.
+// Top-2 activates two experts, with however many decimals that is printed: the
+// paper's Table 4 says 2.00. What soft rows activate is measured.
 TEST(Judge, SparseRowsHaveTheirActiveExpertsByConstructionInEveryTable) {
   const Document reproduction = Reproduction(3, 0.05);
   const auto judge = [&](const std::string& id) {
@@ -617,8 +617,8 @@ TEST(Judge, SparseRowsHaveTheirActiveExpertsByConstructionInEveryTable) {
   EXPECT_EQ(judge("owt/softmoe/k1.5/a2"), Status::kMistrusted);
 }
 
-// Nothing in them varies, and nothing needs to; nor may they be others, whoever
-// measured them.
+// These numbers do not vary and need not; they must also print like the
+// golden's, whoever measured them.
 TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
   Document results = Reproduction(3, 0.05);
   std::erase_if(results.tables[0].rows, [](const Row& row) {
@@ -639,7 +639,7 @@ TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
 }
 
 // 2.2 experts are within the margin of 0.3, which is for measurements. A golden
-// of one run cannot show that they are none; its flag does.
+// of one run cannot show that its number is not measured; its flag does.
 TEST(Judge, WhatAnyGoldenCallsDerivedMustPrintLikeIt) {
   const std::string row = "owt/sparse/k2";
   const auto judge = [&](double experts, const Document& golden) {
@@ -671,14 +671,14 @@ TEST(Judge, PoolsRunsOfBothDocumentsOnce) {
   // Nine rows of two degrees of freedom each, and the golden's other row, all
   // with the same deviation. Pooling squares and weighs each, adds ten, divides
   // and takes a root, which halves those 13 roundings; a root, a quotient and
-  // two products follow there, six operations are here: 17 at most.
+  // two products follow in Judge, and six operations here: 17 at most.
   const double half =
       StudentQuantile(0.95, 18 + 2) * 0.05 * 0.03 * std::sqrt(2.0 / 3);
   EXPECT_NEAR(cell.half_width, half, 17 * 0x1p-53 * half);
   EXPECT_EQ(cell.status, Status::kPass);
 }
 
-// Noise of 0.9 margins decides nothing: only what is the same run passes.
+// Noise of 0.9 margins decides nothing: only the same runs pass.
 TEST(Judge, EqualBitsAreThoseOfOurRuns) {
   const std::string row = "owt/softmoe/k2/a2";
   for (const int64_t runs : {1, 2}) {
@@ -686,7 +686,7 @@ TEST(Judge, EqualBitsAreThoseOfOurRuns) {
     const Verdicts own = Judge(ours, ours);
     EXPECT_EQ(Verdict(own, row, "val_loss").status, Status::kPass);
     EXPECT_EQ(Verdict(own, row, "val_loss").reason, "equal bits");
-    // As many right answers are not the same ones.
+    // Equal counts of right answers are not equal answers.
     EXPECT_EQ(Verdict(own, row, "piqa").status, Status::kInconclusive);
     // Imported numbers may have been rounded.
     Document theirs = ours, other = ours;
@@ -722,7 +722,7 @@ TEST(Judge, SaysWhatTheVerdictsDoNotCover) {
   EXPECT_FALSE(Says(own, "tables")) << own;
   EXPECT_TRUE(Says(paper, "tables of the golden that the results lack: "));
 
-  // The other way round, and of a golden of ours.
+  // The other way round, and with a golden of ours.
   Document more = Reproduction(3, 0.05);
   more.tables.push_back(more.tables[0]);
   more.tables[1].id = "layers";
@@ -776,7 +776,7 @@ TEST(Judge, AnotherUnitIsNotComparable) {
             "the golden is in nat/token, the results in bit/token");
 }
 
-// What the paper says of a column must be so of ours; what it leaves open is
+// What the paper says about a column must hold for ours; what it leaves open is
 // ASSUMED (ruling 18).
 TEST(Judge, AColumnThatIsDefinedOtherwiseIsNotComparable) {
   Document results = Reproduction(5, 0.05);
@@ -801,12 +801,12 @@ TEST(Judge, AColumnThatIsDefinedOtherwiseIsNotComparable) {
   EXPECT_EQ(assumed.field, (FieldDifference{"definition of piqa",
                                             "'" + open + "'", "'acc_norm'"}));
   EXPECT_EQ(assumed.rows.size(), 18u);
-  // Runs leave nothing open.
+  // A golden of runs leaves nothing open.
   EXPECT_EQ(Verdict(Judge(results, Reproduction(5, 0.05)), row, "piqa").status,
             Status::kNotComparable);
 }
 
-// Even where the definition, which names the items, leaves something open.
+// Even if the definition, which names the items, leaves something open.
 TEST(Judge, AnAccuracyOfAnotherNumberOfItemsIsNotComparable) {
   const Document same = Reproduction(5, 0.05);
   const std::string row = "owt/sparse/k1";
@@ -822,7 +822,7 @@ TEST(Judge, AnAccuracyOfAnotherNumberOfItemsIsNotComparable) {
   }
 }
 
-// As many items, but others: another split, or another shuffle of it.
+// As many items, but different ones: another split, or another shuffle of it.
 TEST(Judge, AnAccuracyOnOtherItemsIsNotComparable) {
   const std::string row = "owt/sparse/k1";
   const auto asked = [](const std::string& field, const std::string& sha256) {
@@ -844,7 +844,7 @@ TEST(Judge, AnAccuracyOnOtherItemsIsNotComparable) {
     }
     EXPECT_EQ(Verdict(verdicts, row, column).reason,
               "asked other items here than in the golden");
-    // The same ones, or one side does not say.
+    // The same items, or one side does not name them.
     for (const Document& results :
          {asked(field, "aa"), asked(field, "\"aa\""), asked("other", "bb")}) {
       EXPECT_EQ(Count(Judge(results, golden), Status::kNotComparable), 0);
@@ -867,7 +867,7 @@ TEST(Judge, ExactCellsMustPrintAlike) {
   EXPECT_EQ(Judge(ModelSize(1.631409280), Paper()).overall(), Status::kPass);
   EXPECT_EQ(Judge(ModelSize(1.6316), Paper()).overall(), Status::kFail);
   EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall(), Status::kFail);
-  // In every run: the mean of two others proves nothing.
+  // Every run must: the mean of two other numbers proves nothing.
   Document runs = ModelSize(1.631409280);
   Cell& cell = runs.tables[0].rows[0].cells[0];
   cell.runs = 2;
@@ -879,8 +879,8 @@ TEST(Judge, ExactCellsMustPrintAlike) {
             "its runs differ: deviation 0.25");
 }
 
-// One rounding below 1, and 206.14 as a float, as means of others may be that
-// were taken in float32. Ours are doubles.
+// One rounding below 1, and 206.14 as a float: other people's means may have
+// been taken in float32. Ours are doubles.
 TEST(Judge, SettingsOfOthersMayBeFloats) {
   Document results = Reproduction(3, 0.05);
   const auto set = [&](const std::string& row, const char* column, double value,
@@ -1084,7 +1084,7 @@ TEST(Worse, FollowsTheOrderOfSeverity) {
     }
   }
   EXPECT_EQ(ExitCodeOf(Status::kUnsupported), ExitCode::kInconclusive);
-  // What is no status is no success.
+  // A value that is no status is no success.
   EXPECT_EQ(ExitCodeOf(static_cast<Status>(99)), ExitCode::kSelfCheck);
 }
 

@@ -163,7 +163,7 @@ void CheckAll() {
     CheckGroup<CudaWarp, kThreads / 32>("CudaWarp", 4, size);
     CheckGroup<CudaBlock<kThreads>, 1>("CudaBlock", 4, size);
   }
-  // No pack, one, as many as threads, more than these.
+  // No pack, one, as many as there are threads, and more.
   for (const int64_t size : {0, 8, 256, 768, 1000}) {
     CheckGroup<CudaWarpOf<8>, kThreads / 32>("CudaWarpOf<8>", 4, size);
     CheckGroup<CudaBlock<kThreads, 8>, 1>("CudaBlock<8>", 4, size);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // guarded_heap.cc - a heap for tests on which every array ends where memory
-// ends: the page after it cannot be touched, and what was freed is gone. A
-// kernel that reads or writes past its operands ends the program there and
-// then, without a sanitizer. (Up to 15 bytes may lie between: new gives
-// addresses that are multiples of 16.) What nobody has written yet is NaN, so
-// that a kernel that reads it shows that, too. Where the system maps no more,
-// on Linux beyond some 32,000 arrays at a time, they have no guards.
+// ends: the page after it cannot be touched, and neither can freed memory. A
+// kernel that reads or writes past its operands ends the program at once,
+// without a sanitizer. (Up to 15 bytes may lie between, since new gives
+// addresses that are multiples of 16.) Memory that nobody has written yet is
+// NaN, so that reading it shows as well. Where the system maps no more, on
+// Linux beyond some 32,000 arrays at a time, arrays have no guards.
 //
 // It replaces new and delete of the programs that it is linked into; under a
 // sanitizer, which has a heap of its own, it does nothing.
@@ -43,7 +43,7 @@ std::size_t RoundUp(std::size_t size, std::size_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-// What lies in front of an array: the pages that hold it.
+// The header in front of an array: the pages that hold both.
 struct Pages {
   void* begin;
   std::size_t mapped;  // 0 if they are malloc's
@@ -65,11 +65,11 @@ void* MapGuarded(std::size_t size) {
 
 void* Allocate(std::size_t size, std::size_t alignment) {
   alignment = std::max(alignment, sizeof(Pages));
-  // The array and what lies in front of it.
+  // The array and its header.
   std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
   Pages pages{nullptr, used + kPage};
   if (softmoe::guards_arrays) pages.begin = MapGuarded(used);
-  // A test that fails ten thousand times keeps as many messages: it goes on
+  // A test that fails ten thousand times keeps as many messages. It goes on
   // without guards, so that it can print them.
   if (pages.begin == nullptr) {
     used = RoundUp(size, alignment) + alignment;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// guarded_heap.h - whether the heap of guarded_heap.cc guards what is allocated
-// from now on: a guard takes three calls of the system.
+// guarded_heap.h - turns the guards of guarded_heap.cc on or off for later
+// allocations: a guard takes three system calls.
 #ifndef SOFTMOE_KERNELS_TESTING_GUARDED_HEAP_H_
 #define SOFTMOE_KERNELS_TESTING_GUARDED_HEAP_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// random_routing.h - tokens in experts drawn at random, as a router selects
-// them and as a plan of rows has them.
+// random_routing.h - a random routing of tokens to experts, as a router selects
+// it and as a plan of rows holds it.
 #ifndef SOFTMOE_KERNELS_TESTING_RANDOM_ROUTING_H_
 #define SOFTMOE_KERNELS_TESTING_RANDOM_ROUTING_H_
 
@@ -48,7 +48,7 @@ struct RandomRouting {
 
   int64_t num_routed() const { return static_cast<int64_t>(row_token.size()); }
 
-  // A plan with arrays of this object.
+  // A plan that points to this object's arrays.
   RoutePlan Plan() const {
     return {.num_tokens = num_tokens,
             .num_experts = num_experts,

@@ -36,7 +36,7 @@ std::string Sizes(const Parts& parts) {
   return text + " bytes";
 }
 
-// The part of `text` before `end`, which is taken from it together with `end`.
+// Removes the part of `text` before `end`, and `end`; returns that part.
 std::string_view Take(std::string_view& text, char end) {
   const size_t length = std::min(text.find(end), text.size());
   const std::string_view part = text.substr(0, length);
@@ -44,15 +44,14 @@ std::string_view Take(std::string_view& text, char end) {
   return part;
 }
 
-// Throws for the first line in which rank `other` says something else than rank
-// 0, if there is one.
+// Throws for the first line, if any, in which rank `other` differs from rank 0.
 void CompareAgreements(std::string_view first, std::string_view second,
                        size_t other) {
   while (!first.empty() && !second.empty()) {
     const std::string what(Take(first, '\t'));
     const std::string here(Take(first, '\t'));
     const std::string remedy(Take(first, '\n'));
-    if (Take(second, '\t') != what) return;  // another call
+    if (Take(second, '\t') != what) return;  // a different call
     const std::string there(Take(second, '\t'));
     Take(second, '\n');
     if (here == there && here != "unknown") continue;
@@ -126,10 +125,10 @@ void Communicator::MoveCounted(std::span<const Outgoing> sends,
 }
 
 void Communicator::Fail() noexcept {
-  if (error_) return;  // they know, or wait for nobody
+  if (error_) return;  // the others know, or wait for nobody
   try {
     const Error failure = CurrentFailure();
-    call_ = "tells that it has failed";
+    call_ = "reports its failure";
     error_ = std::current_exception();
     ShareCalls({.kind = Call::Kind::kFailure,
                 .code = failure.code(),
@@ -137,7 +136,7 @@ void Communicator::Fail() noexcept {
   } catch (...) {
     // Whoever called Run has the first exception, which says more.
     error_ = std::current_exception();
-    GiveUp();  // they may not have heard of it
+    GiveUp();  // the others may not have heard of it
   }
 }
 
@@ -160,7 +159,7 @@ void Communicator::WaitElsewhere(const std::string& what) {
 
 void Communicator::CheckOthers() {
   if (error_) std::rethrow_exception(error_);
-  if (AnotherHasFailed()) Meet({.text = "looks after another's failure"});
+  if (AnotherHasFailed()) Meet({.text = "learns of another rank's failure"});
   Guarded([&] { KeepWaiting("another rank"); });
 }
 
@@ -181,9 +180,9 @@ void Communicator::KeepWaiting(const std::string& whom) {
     throw EnvironmentError(
         phase_.name + ": " + call_ + ": nothing from " + whom + " within " +
         Seconds(waits_.silence_limit) +
-        "; see what it says and how its machine is, then start all ranks "
-        "again: they go on from the last checkpoint. --silence-limit is for "
-        "steps that take longer");
+        "; look at its output and its machine, then start all ranks again: "
+        "they resume from the last checkpoint. If steps take longer than this, "
+        "raise --silence-limit");
   }
   const auto times = static_cast<int64_t>(waited / waits_.words_every);
   if (times <= times_said_) return;
@@ -203,7 +202,7 @@ void Communicator::Agree(std::span<const Agreement> agreements) {
 
 void Communicator::BroadcastBytes(Incoming data, int root) {
   SOFTMOE_CHECK(0 <= root && root < size_) << "from rank " << root;
-  // Before ranks meet, what fails here can still be told.
+  // Allocates before ranks meet, while a failure here can still be reported.
   std::vector<Outgoing> sends(static_cast<size_t>(size_));
   std::vector<Incoming> receives(static_cast<size_t>(size_));
   if (rank_ == root) {

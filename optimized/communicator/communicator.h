@@ -6,16 +6,16 @@
 // from one thread. Every operation is collective: all ranks call the same ones,
 // with the same sizes, in the same order. An operation begins when all ranks
 // have called it, and returns when this rank's arrays hold its result and may
-// be written again. Nothing is computed here, so whatever carries the bytes,
-// results have the same bits.
+// be written again. Nothing is computed here, so results have the same bits
+// whatever carries them.
 //
-// Errors. Before an array moves, the ranks tell each other what they were asked
-// for. Where that differs, every rank throws InternalError, which names two
-// ranks and their calls: a mistake of the program is not a hang. Where a rank
-// has failed outside of an operation, the others throw RankError from the next
-// one that they call. One that fails inside of an operation, for want of
-// memory, cannot say so any more: then nobody waits for it (GiveUp). After an
-// error no operation works: each throws it again. A rank that hangs is found by
+// Errors. Before an array moves, the ranks tell each other which operation they
+// were asked for. If these differ, every rank throws InternalError, which names
+// two ranks and their calls, so that a programming error does not hang. If a
+// rank fails outside an operation, the others throw RankError from the next one
+// that they call. A rank that fails inside an operation, for want of memory,
+// cannot tell the others, so nobody waits for it (GiveUp). After an error no
+// operation works: each throws that error again. A rank that hangs is found by
 // those who wait for it (WaitOptions).
 #ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
 #define SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
@@ -43,20 +43,20 @@ struct RankError : Error {
       : Error(code, "rank " + std::to_string(rank) + " failed: " + text) {}
 };
 
-// Something that must be the same on all ranks, by its hash.
+// Something that must be the same on all ranks, compared by its hash.
 struct Agreement {
   std::string what;  // "configuration": one line, no tab
   std::string hash;  // "unknown" equals nothing
-  // Where it differs: one line, no tab; for one hash on all ranks the same.
+  // What to do if hashes differ: one line, no tab, the same for equal hashes.
   std::string remedy =
       "start all ranks with the same program, configuration and files";
 };
 
-// How long a rank has waited, in seconds in which it ran itself: one that was
-// stopped, or whose machine slept, does not take the others for silent.
+// Seconds that a rank has waited while it ran itself: one that was stopped, or
+// whose machine slept, does not take the others for silent.
 class Patience {
  public:
-  // `elapsed` since the last call. Returns the sum, as it counts.
+  // Adds what counts of `elapsed` since the last call; returns the sum.
   double Pass(double elapsed) {
     constexpr double kMostAtOnce = 0.25;
     return seconds_ += std::min(elapsed, kMostAtOnce);
@@ -68,17 +68,17 @@ class Patience {
 
 // How a rank waits for others. Times in seconds.
 struct WaitOptions {
-  double silence_limit = 0;  // in a limited Phase; 0: none
+  double silence_limit = 0;  // in a limited Phase; 0: no limit
   double words_every = 60;   // how often it says what it waits for
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
-// What ranks are at, for those who wait.
+// What the ranks are doing, as a waiting rank reports it.
 struct Phase {
   std::string name = "the preparation";
-  // Whether all are expected within WaitOptions::silence_limit: in a step. What
-  // rank 0 prepares, a calibration, an evaluation and a checkpoint take as long
-  // as they take.
+  // Whether all ranks are expected within WaitOptions::silence_limit, as in a
+  // step. What rank 0 prepares, a calibration, an evaluation and a checkpoint
+  // may take any time.
   bool limited = false;
 };
 
@@ -91,29 +91,29 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // What this rank is at from here on. Not collective.
+  // Sets what this rank is doing from here on. Not collective.
   void Begin(Phase phase) { phase_ = std::move(phase); }
 
-  // Runs `body`, this rank's part of the work, and returns when those of all
-  // ranks have returned. What it throws is passed on to the caller, and ends
-  // the other ranks.
+  // Runs `body`, this rank's part of the work, and returns when the bodies of
+  // all ranks have returned. An exception from `body` reaches the caller and
+  // ends the other ranks.
   void Run(const std::function<void()>& body);
 
   // Moves nothing: returns when all ranks have called it.
   void Barrier();
 
-  // Errors   ConfigError on every rank, naming what differs, where and how. A
-  //          rank alone agrees with itself.
+  // Compares the agreements of all ranks; a single rank agrees with itself.
+  // Errors   ConfigError on every rank, naming what differs, where and how.
   void Agree(std::span<const Agreement> agreements);
 
-  // Overwrites `data` with that of rank `root`.
+  // Overwrites `data` with rank `root`'s.
   template <typename T>
   void Broadcast(std::span<T> data, int root) {
     BroadcastBytes(Bytes(data), root);
   }
 
-  // Each rank has its own shard of `data`; completes their shards on all ranks,
-  // or on `root` only.
+  // Gathers shards: each rank has its own shard of `data`, and receives the
+  // others' if it is `root` or `root` is kAllRanks.
   //
   //   shards  within `data`, the same on all ranks
   static constexpr int kAllRanks = -1;
@@ -122,12 +122,12 @@ class Communicator {
     GatherBytes(InBytes<T>(shards), Bytes(data), root);
   }
 
-  // Sends every other rank its part, and overwrites the rows with what they
-  // send: parts[r] goes to rank r, and into rows[r] what it sends.
+  // Sends parts[r] to every other rank r, and overwrites rows[r] with what rank
+  // r sends.
   //
   //   parts  [size()], of the same sizes on all ranks
-  //   rows   [size()], each of the size of parts[rank()], apart from the parts;
-  //          that of this rank is left alone, as is its part
+  //   rows   [size()], each as large as parts[rank()], apart from the parts;
+  //          rows[rank()] and parts[rank()] are left alone
   template <typename T>
   void Exchange(const std::vector<std::span<const T>>& parts,
                 const std::vector<std::span<T>>& rows) {
@@ -140,15 +140,15 @@ class Communicator {
     ExchangeBytes(std::move(sends), std::move(receives));
   }
 
-  // For a rank that waits for others elsewhere, and can be told to stop: says
-  // beforehand in what it will wait, and then, again and again, calls the
-  // second function, which throws RankError if another rank has failed and is
-  // about to say so, EnvironmentError if all of this takes too long, or else
+  // For a rank that waits for others elsewhere, in a wait that can be stopped.
+  // WaitElsewhere says beforehand what it will wait in. CheckOthers, to be
+  // called again and again, throws RankError if another rank has failed and is
+  // about to say so, EnvironmentError if the wait takes too long, and else
   // returns at once. Not collective.
   void WaitElsewhere(const std::string& what);
   void CheckOthers();
 
-  // What this rank has sent to others, without the words about calls.
+  // Bytes that this rank has sent to others, without the messages about calls.
   int64_t sent_bytes() const { return sent_bytes_; }
 
  protected:
@@ -157,7 +157,7 @@ class Communicator {
   using Incoming = std::span<std::byte>;
   using Outgoing = std::span<const std::byte>;
 
-  // What a rank was asked for, as it tells the others.
+  // What a rank tells the others about the operation it was asked for.
   struct Call {
     enum class Kind : int32_t { kOperation, kAgreement, kFailure };
     Kind kind = Kind::kOperation;
@@ -168,25 +168,25 @@ class Communicator {
     friend bool operator==(const Call&, const Call&) = default;
   };
 
-  // Returns the calls of all ranks, in their order, when all have called it.
+  // Returns the calls of all ranks, in rank order, once all have called it.
   virtual std::vector<Call> ShareCalls(const Call& mine) = 0;
 
   // Whether another rank's next call is known to be a failure. Waits for
   // nobody; called between operations only.
   virtual bool AnotherHasFailed() = 0;
 
-  // sends[r] goes to rank r, receives[r] comes from it; an empty one may be
-  // left out. The entries of this rank are empty. Sizes fit: the calls agreed.
+  // Sends sends[r] to rank r and fills receives[r] from it; empty ones may be
+  // left out. This rank's own entries are empty. Sizes fit: the calls agreed.
   virtual void Move(std::span<const Outgoing> sends,
                     std::span<const Incoming> receives) = 0;
 
-  // No rank is waited for any more: one of them has been silent for too long,
-  // or this one has left an operation that the others are still in. May be
-  // called again.
+  // Stops waiting for any rank: one of them has been silent for too long, or
+  // this one has left an operation that the others are still in. May be called
+  // again.
   virtual void GiveUp() {}
 
-  // This rank begins to wait for others, and still does, for `whom`.
-  // Errors   EnvironmentError, after GiveUp, where that is too long.
+  // Record that this rank begins to wait for others, or still waits for `whom`.
+  // Errors   EnvironmentError, after GiveUp, if the wait is too long.
   void StartWaiting();
   void KeepWaiting(const std::string& whom);
 
@@ -203,13 +203,13 @@ class Communicator {
   void ExchangeBytes(std::vector<Outgoing> sends,
                      std::vector<Incoming> receives);
 
-  // Does a part of an operation, or throws the error that an earlier one ended
-  // with. An Error is thrown on all ranks, or after GiveUp; for anything else,
-  // which is this rank's alone, gives up.
+  // Runs part of an operation, or rethrows the error that ended an earlier one.
+  // An Error from `body` is thrown on all ranks, or after GiveUp; any other
+  // exception is this rank's alone, so Guarded gives up.
   template <typename Body>
   void Guarded(Body&& body);
   static std::string Words(const Call& call);
-  // Throws unless all ranks were asked for the same.
+  // Throws unless all ranks were asked for the same operation.
   void Meet(const Call& mine);
   void MoveCounted(std::span<const Outgoing> sends,
                    std::span<const Incoming> receives);
@@ -219,7 +219,7 @@ class Communicator {
   const int rank_, size_;
   const WaitOptions waits_;
   int64_t sent_bytes_ = 0;
-  std::exception_ptr error_;  // of an operation
+  std::exception_ptr error_;  // that ended an operation
   Phase phase_;
   std::string call_;  // in its words
   // State of the wait for others in that call.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank waits; what it exchanges: in_process_test.cc.
+// How a rank waits. What it exchanges is tested in in_process_test.cc.
 #include "optimized/communicator/communicator.h"
 
 #include <gtest/gtest.h>
@@ -38,8 +38,8 @@ class LonelyCommunicator : public Communicator {
 // Ends a wait that has no end of its own.
 struct Enough {};
 
-// A limit of a quarter of a second; a rank that does not keep it has enough
-// after two.
+// A limit of a quarter of a second. A rank that does not keep it throws Enough
+// after two seconds.
 WaitOptions WithALimit() {
   return {.silence_limit = 0.25,
           .words_every = 2,
@@ -97,7 +97,7 @@ TEST(Waiting, OutsideOfAStepHasNoLimitAndSaysForWhat) {
   // Rounded.
   EXPECT_EQ(said.front(), words + "1 s so far");
   EXPECT_EQ(said.back(), words + "1 s so far");
-  // Now this rank has left the others alone at the barrier.
+  // This rank has left the others alone at the barrier.
   EXPECT_TRUE(rank.has_given_up());
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 class InProcessCommunicator : public Communicator {
  public:
-  // What the ranks of a process have in common.
+  // What the ranks of a process share.
   class Meeting {
    public:
     explicit Meeting(int ranks)
@@ -26,8 +26,8 @@ class InProcessCommunicator : public Communicator {
           calls_(static_cast<size_t>(ranks)),
           sends_(static_cast<size_t>(ranks)) {}
 
-    // Returns when every rank has called it. What a rank wrote before, all see
-    // afterwards. Throws RankError if one of them never will.
+    // Returns when every rank has called it; all then see what each wrote
+    // before. Throws RankError if one of them never will.
     void Arrive() {
       std::unique_lock<std::mutex> lock(mutex_);
       const uint64_t round = round_;
@@ -39,13 +39,14 @@ class InProcessCommunicator : public Communicator {
       }
       changed_.wait(lock, [&] { return round_ != round || gone_ >= 0; });
       if (round_ == round) {
-        throw RankError(gone_, ExitCode::kEnvironment,
-                        "it left what all ranks were doing; see what it says");
+        throw RankError(
+            gone_, ExitCode::kEnvironment,
+            "it left an operation that all ranks were in; see its own error");
       }
     }
 
-    // Rank `rank` will not arrive any more. The first one counts: others leave
-    // because of it.
+    // Records that rank `rank` will not arrive again. Only the first counts:
+    // others leave because of it.
     void Leave(int rank) {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (gone_ < 0) gone_ = rank;
@@ -62,11 +63,11 @@ class InProcessCommunicator : public Communicator {
     int arrived_ = 0;
     uint64_t round_ = 0;
     int gone_ = -1;  // the rank that has left
-    // One entry per rank, written by it before ranks arrive; all read between
-    // two arrivals.
+    // One entry per rank, which writes it before ranks arrive; all ranks read
+    // between two arrivals.
     std::vector<Call> calls_;
     std::vector<std::span<const Outgoing>> sends_;
-    // Set before the failed rank arrives, or leaves; then none goes on.
+    // Set before the failed rank arrives or leaves; after that none goes on.
     std::atomic<bool> failed_ = false;
   };
 
@@ -104,7 +105,7 @@ class InProcessCommunicator : public Communicator {
   Meeting& meeting_;
 };
 
-// Whether the exception began with this rank.
+// Whether `error` is the rank's own, not another rank's RankError.
 bool IsItsOwn(const std::exception_ptr& error) {
   if (!error) return false;
   try {

@@ -16,9 +16,9 @@ namespace softmoe::optimized {
 // ThreadPool belongs to one rank: make it in `body`.
 //
 //   ranks    >= 1
-// Errors     What the lowest rank threw of itself; another rank's RankError
-//            about it is dropped. std::system_error if a thread cannot be
-//            started; then no rank has begun.
+// Errors     The one of the lowest rank that failed by itself; RankErrors about
+//            it are dropped. std::system_error if a thread cannot be started;
+//            then no rank has begun.
 void RunInProcessRanks(int ranks,
                        const std::function<void(Communicator&)>& body);
 

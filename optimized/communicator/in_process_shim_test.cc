@@ -14,7 +14,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// The number of mistakes that some rank did not end with.
+// Returns 0 if every mistake ended every rank with its error, else 1.
 int Main() {
   for (const int ranks : {1, 2, 4}) {
     for (uint32_t seed = 0; seed < 10; ++seed) {
@@ -30,7 +30,7 @@ int Main() {
         texts[static_cast<size_t>(c.rank())] = CheckMistake(c, mistake);
       });
     } catch (const std::exception&) {
-      // The mistake, which breaks the communicator's end.
+      // The mistake also breaks the Run around it.
     }
     for (const std::string& text : texts) {
       if (text.empty()) continue;

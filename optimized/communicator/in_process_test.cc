@@ -73,7 +73,7 @@ TEST(InProcessRanks, NameEveryMistakeOnEveryRank) {
   for (const int ranks : {2, 3, 5}) {
     for (const Mistake& mistake : Mistakes(ranks)) {
       std::vector<std::string> wrong(static_cast<size_t>(ranks), "not asked");
-      // The mistake breaks the communicator, so that its end throws, too.
+      // The mistake breaks the communicator, so the outer Run throws as well.
       EXPECT_ANY_THROW(RunInProcessRanks(ranks, [&](Communicator& c) {
         wrong[static_cast<size_t>(c.rank())] = CheckMistake(c, mistake);
       })) << mistake.name;
@@ -109,8 +109,8 @@ TEST(InProcessRanks, ThrowTheFailureOfTheLowestRank) {
             "of 1");
 }
 
-// What three ranks end with of which one can allocate only so often: once in
-// operations of all kinds, it fails in each place where it can.
+// How three ranks end an operation of each kind if rank 1 runs out of memory
+// after `allocations` allocations, once or for good.
 std::string OutOfMemoryAfter(int64_t allocations, bool for_good) {
   try {
     RunInProcessRanks(3, [=](Communicator& c) {
@@ -132,7 +132,7 @@ std::string OutOfMemoryAfter(int64_t allocations, bool for_good) {
   return "";
 }
 
-// In a child, where ranks that wait for ever are found.
+// In a child process, where ranks that wait forever are found.
 TEST(InProcessRanks, EndWithOneThatFailsInsideOfAnOperation) {
   for (const bool for_good : {false, true}) {
     const auto fail_everywhere = [for_good]() -> std::string {

@@ -19,15 +19,15 @@ namespace {
 
 bool IsSet(const char* variable) { return std::getenv(variable) != nullptr; }
 
-// Throws unless Open MPI's mpirun, or something else that speaks PMIx, has
-// started this process: it would be a rank alone, and so would be the others.
+// Throws unless Open MPI's mpirun, or another launcher that speaks PMIx,
+// started this process; otherwise every process would be a rank alone.
 void RequireLauncher() {
   if (IsSet("OMPI_COMM_WORLD_RANK") || IsSet("PMIX_RANK")) return;
-  const char* who = "nothing that Open MPI knows has started this process";
+  const char* who = "no launcher known to Open MPI started this process";
   if (IsSet("PMI_RANK")) {
-    who = "another MPI's mpirun has started this process (PMI_RANK is set)";
+    who = "the mpirun of another MPI started this process (PMI_RANK is set)";
   } else if (IsSet("SLURM_PROCID")) {
-    who = "srun has started this process, but without PMIx";
+    who = "srun started this process, but without PMIx";
   }
   throw EnvironmentError(
       std::string("ranks over MPI: ") + who +
@@ -35,14 +35,14 @@ void RequireLauncher() {
       "install openmpi-bin), or with srun --mpi=pmix");
 }
 
-// What a launcher's variables say this process is. A shell that mpirun itself
-// has started passes them on to what it then starts alone.
+// The rank that a launcher's variables give this process. A shell started by
+// mpirun passes these variables on to what it then starts without mpirun.
 struct LaunchedRank {
   std::string variable, rank;
-  std::string size;  // of Open MPI's mpirun; "" if it is not said
+  std::string size;  // from Open MPI's mpirun; "" if it is not set
 };
 
-// To be read before MPI starts, which sets PMIX_RANK where it finds nobody.
+// To be called before MPI starts, which sets PMIX_RANK if no launcher has.
 LaunchedRank RankOfLauncher() {
   LaunchedRank said;
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
@@ -55,7 +55,7 @@ LaunchedRank RankOfLauncher() {
   return said;
 }
 
-// Throws unless MPI has made the process what its launcher has said.
+// Throws unless MPI gives this process the launcher's rank and size.
 void RequireSameRank(const LaunchedRank& said, int rank, int size) {
   std::string other;
   if (said.rank != std::to_string(rank)) {
@@ -72,8 +72,8 @@ void RequireSameRank(const LaunchedRank& said, int rank, int size) {
       "mpirun -n N");
 }
 
-// Between two looks at what is on its way. Not a yield, for which a rank on a
-// busy machine waits as long as those that compute.
+// The pause between two looks at pending messages. Not a yield, which on a busy
+// machine makes a rank wait as long as those that compute.
 constexpr std::chrono::microseconds kPause(50);
 
 }  // namespace
@@ -85,7 +85,7 @@ void MpiSession::Check(int code, const char* name) {
   int length = 0;
   mpi_.Error_string(code, text, &length);
   throw EnvironmentError(std::string("MPI_") + name + ": " + text +
-                         "; see what mpirun and the other ranks say");
+                         "; see the output of mpirun and of the other ranks");
 }
 
 MpiSession::MpiSession(WaitOptions waits)
@@ -129,14 +129,14 @@ class MpiCommunicator : public Communicator {
   // failed call to ranks that do not share calls yet.
   static constexpr int kInOrder = 0, kFailures = 1;
 
-  // On its way to or from a rank.
+  // A message on its way to or from a rank.
   struct Message {
     MpiLibrary::Handle request = nullptr;
     size_t rank = 0;
     bool arrived = false;
   };
 
-  // What a rank sends of its call first; then comes the rest of a longer text.
+  // The first message of a call; the rest of a longer text follows.
   static constexpr size_t kShort = 240;
   struct Head {
     int32_t kind = 0, code = 0;
@@ -146,7 +146,8 @@ class MpiCommunicator : public Communicator {
 
   std::vector<Call> ShareCalls(const Call& mine) override {
     if (session_.broken_) {
-      throw EnvironmentError("the ranks have given up on each other before");
+      throw EnvironmentError(
+          "the ranks gave up on each other after an earlier error");
     }
     const auto self = static_cast<size_t>(rank());
     const auto ranks = static_cast<size_t>(size());
@@ -177,7 +178,7 @@ class MpiCommunicator : public Communicator {
     Share(std::as_bytes(rest(std::span(mine.text))), [&](size_t r) {
       return std::as_writable_bytes(rest(std::span(calls[r].text)));
     });
-    // Receives the failure messages, or the next communicator would find them.
+    // Receives the failure messages; the next communicator would find them.
     for (size_t r = 0; r < ranks; ++r) {
       if (calls[r].kind != Call::Kind::kFailure || r == self) continue;
       Start(&words, r, "Irecv", mpi_.Irecv, nullptr, 0, kFailures);
@@ -186,8 +187,7 @@ class MpiCommunicator : public Communicator {
     return calls;
   }
 
-  // Sends `mine` to all others, and receives from each what goes into
-  // `place(rank)`.
+  // Sends `mine` to all others, and receives what each sends into place(rank).
   template <typename Place>
   void Share(Outgoing mine, const Place& place) {
     const auto self = static_cast<size_t>(rank());

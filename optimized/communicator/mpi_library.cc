@@ -21,7 +21,7 @@ void Find(void* library, const std::string& name, const char* symbol,
   if (*function == nullptr) ThrowNoMpi(name + " has no " + symbol);
 }
 
-// "4.1.4" of "Open MPI v4.1.4, package: ...", "" of any other text.
+// "4.1.4" for "Open MPI v4.1.4, package: ...", "" for any other text.
 std::string OpenMpiVersion(const std::string& text) {
   const std::string begin = "Open MPI v";
   if (!text.starts_with(begin)) return "";
@@ -31,7 +31,7 @@ std::string OpenMpiVersion(const std::string& text) {
 }  // namespace
 
 MpiLibrary LoadMpi(const std::string& name) {
-  // Its plug-ins expect to find its symbols.
+  // Global, since the library's plug-ins look for its symbols.
   void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) ThrowNoMpi(dlerror());
   MpiLibrary mpi;

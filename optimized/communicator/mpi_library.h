@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mpi_library.h - Open MPI, found when it is first needed: nothing links it, so
-// that a program starts without it.
+// mpi_library.h - Open MPI, loaded when it is first needed: nothing links it,
+// so programs start without it.
 //
 // The declarations are those of its binary interface libmpi.so.40, which Open
 // MPI 4 and 5 share: handles are pointers, and what mpi.h calls MPI_COMM_WORLD
@@ -48,7 +48,7 @@ inline constexpr int kMpiMaxErrorString = 256;  // MPI_MAX_ERROR_STRING
 inline constexpr int kMpiMaxVersion = 256;  // MPI_MAX_LIBRARY_VERSION_STRING
 
 // Loads the library `name`, which stays loaded.
-// Errors   EnvironmentError naming the package, if there is none, or if it is
+// Errors   EnvironmentError, naming the package, if there is none, or if it is
 //          not Open MPI 4 or 5.
 MpiLibrary LoadMpi(const std::string& name = "libmpi.so.40");
 

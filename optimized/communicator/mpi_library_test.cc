@@ -28,7 +28,7 @@ TEST(MpiLibrary, AnythingElseIsRefused) {
   EXPECT_TRUE(Says(message, "libm.so.6 has no MPI_Get_library_version"));
 }
 
-// testing/other_mpi.cc says what it is told.
+// testing/other_mpi.cc reports the version that it is told.
 TEST(MpiLibrary, AnotherVersionIsRefusedByItsText) {
   const std::string other =
       RunfilePath("optimized/communicator/testing/libother_mpi.so").string();
@@ -42,7 +42,7 @@ TEST(MpiLibrary, AnotherVersionIsRefusedByItsText) {
                 "need Open MPI 4 or 5: on Debian, apt-get install "
                 "openmpi-bin libopenmpi3");
   EXPECT_TRUE(Says(refusal("MPICH Version: 4.0"), " is 'MPICH Version: 4.0';"));
-  // A name of ten letters, too.
+  // "MVAPICH2 v" is as long as "Open MPI v".
   EXPECT_TRUE(
       Says(refusal("MVAPICH2 v4.0, 2025"), " is 'MVAPICH2 v4.0, 2025';"));
   // Only the first 80 characters of a long text are shown.

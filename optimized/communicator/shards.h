@@ -21,7 +21,7 @@ struct Shard {
 // The shards of all ranks, in rank order: together the whole array.
 using Shards = std::vector<Shard>;
 
-// The elements that are in both; an empty one where none is.
+// The elements that are in both; an empty shard if there are none.
 Shard Overlap(const Shard& a, const Shard& b);
 
 // Shares out `size` elements so that every shard begins at a multiple of
@@ -31,10 +31,10 @@ Shard Overlap(const Shard& a, const Shard& b);
 //   size, block, ranks  >= 0, >= 1, >= 1
 Shards ShareOut(int64_t size, int64_t block, int ranks);
 
-// The same, `by` elements further on.
+// `shards`, each moved `by` elements on.
 Shards Shifted(Shards shards, int64_t by);
 
-// Elements of the largest one.
+// Elements of the largest shard.
 int64_t LargestShard(const Shards& shards);
 
 // The elements of `data` that are in `part`.
@@ -51,7 +51,7 @@ std::vector<std::span<T>> PartsOf(std::span<T> data, const Shards& shards) {
   return parts;
 }
 
-// One after the other, `rows` of `size` elements each.
+// `rows` shards of `size` elements each, one after the other.
 Shards Rows(int64_t size, int rows);
 
 // Converts shards of an array of T from elements to bytes.

@@ -48,7 +48,7 @@ ExitCode RunRank(const std::string& what, MpiSession& session) {
   world->Run([&] {
     if (what == "operations") {
       for (uint32_t seed = 0; seed < 20; ++seed) CheckOperations(*world, seed);
-      // Words that go in two messages.
+      // A text that takes two messages.
       world->Agree({{{"long text", std::string(1000, 'x')}}});
       Say(*world, "all right");
     } else if (what == "failure") {
@@ -78,7 +78,7 @@ ExitCode RunRank(const std::string& what, MpiSession& session) {
 
 int main(int argc, char** argv) {
   using softmoe::optimized::MpiSession;
-  // Outlives RunMain, which prints what this rank failed of.
+  // Outlives RunMain, which prints why this rank failed.
   std::unique_ptr<MpiSession> session;
   const int code = softmoe::RunMain("mpi_ranks", [&] {
     session = std::make_unique<MpiSession>(softmoe::optimized::WaitOptions{

@@ -21,13 +21,13 @@
 namespace softmoe::optimized {
 
 // A configuration of `groups` balance groups of one sequence, with noise, whose
-// parameters are less than one block of the norm.
+// parameters fill less than one block of the norm.
 Config GroupsOfOneSequence(int64_t groups);
-// The same configuration with parameters of more than five blocks, so that each
-// of a few ranks has a shard.
+// The same configuration with parameters that fill more than five blocks, so
+// that each of a few ranks has a shard.
 Config LargerConfig(int64_t groups);
 
-// The text of one update; every update has another one.
+// The text of one update; every update has its own.
 class UpdateText {
  public:
   UpdateText(int64_t update, int64_t groups);
@@ -61,12 +61,12 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
                   const TrainedState* from = nullptr, Device& device = Cpu(),
                   CarrierKind carrier = CarrierKind::kHost);
 
-// One of those updates.
+// Does one of those updates.
 UpdateGradient TrainUpdate(Updater& updater, int update);
 
-// One update of four groups, with a weight that is infinite on rank 1. Throws
-// what that gives; sets the rank's element of `unchanged` to 1 if that is an
-// Error which left its parameters as they were.
+// Does one update of four groups, with a weight that is infinite on rank 1.
+// Throws the resulting error; sets the rank's element of `unchanged` to 1 if
+// that is an Error that left its parameters as they were.
 void UpdateWithInfinity(Model& model, Communicator& communicator,
                         std::span<int> unchanged);
 

@@ -47,15 +47,15 @@ bool TellProbe(const StageContext& context, const kernels::DeviceProbe& probe) {
 
 // ---- NCCL
 //
-// A communicator of one rank sends itself what ranks send each other. This
-// makes every NCCL call on this machine and checks every answer. What only
-// several ranks can show is not tested here.
+// A communicator of one rank sends to itself what ranks send to each other.
+// This makes every NCCL call on this machine and checks every answer. Faults
+// that only several ranks can show are not tested here.
 
 using kernels::LinkPart;
 using Bytes = optimized::Buffer<uint8_t>;
 
-// Bytes, not multiples of anything; slightly over 3 MB spans several of NCCL's
-// steps.
+// In bytes, not multiples of anything; slightly over 3 MB spans several of
+// NCCL's steps.
 constexpr int64_t kSizes[] = {1, 4096, 3 * 1000 * 1000 + 1};
 
 std::vector<uint8_t> Numbered(int64_t size, uint8_t first) {
@@ -103,8 +103,8 @@ std::string Difference(const std::string& what, const Bytes& array,
   return "";
 }
 
-// Send, receive and broadcast, in all sizes. `planted`: the last byte does not
-// arrive, to test this test.
+// Tests send, receive and broadcast, in all sizes. `planted`: the last byte
+// does not arrive, to test this test.
 std::string WhatCameWrong(bool planted) {
   const Stream stream;
   const auto link = JoinAlone(stream);
@@ -127,7 +127,7 @@ std::string WhatCameWrong(bool planted) {
   return wrong;
 }
 
-// An aborted link ends at once, reports it, and can be replaced.
+// Tests that an aborted link ends at once, reports that, and can be replaced.
 std::string WhatAbortLeaves() {
   const Stream stream;
   const auto link = JoinAlone(stream);

@@ -16,7 +16,7 @@ namespace {
 using softmoe::ExitCode;
 
 constexpr char kDescription[] =
-    "Checks and measures everything on a CUDA device, from cheap to dear, and "
+    "Checks and measures everything on a CUDA device, cheapest first, and "
     "writes what it finds to a record, line by line.";
 
 constexpr char kExamples[] = R"(
@@ -24,7 +24,7 @@ Each stage is a process of its own with a time limit: one that fails, crashes or
 hangs stops no other. `golden import-gpu-run` makes a golden of a record.
 
 Exit codes: 0 all that can be run here passes; 1 something failed, and is named;
-2 usage; 4 there was no time for all; 5 no device, driver or library, and what
+2 usage; 4 not enough time for all; 5 no device, driver or library, and what
 is needed; 75 stopped by a signal.)";
 
 struct Arguments {
@@ -39,7 +39,7 @@ ExitCode RunChild(const Arguments& arguments) {
   context.planted_nccl = arguments.run.planted == softmoe::gpu::kNcclStage;
   context.brief = arguments.brief;
   context.tell = [&](const softmoe::gpu::Line& line) {
-    if (arguments.brief) return;  // the tool that it runs under tells
+    if (arguments.brief) return;  // the tool that it runs under reports
     const std::string text = softmoe::JsonLine(line) + "\n";
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
@@ -54,17 +54,18 @@ ExitCode Run(int argc, char** argv) {
   app.footer(kExamples);
   app.set_version_flag("--version", softmoe::CodeVersion());
   app.add_option("--minutes", arguments.run.minutes,
-                 "for everything together [9]");
+                 "for all stages together [9]");
   app.add_option("--record", arguments.record,
                  "file to write [gpu_record.jsonl]");
   app.add_option("--only", arguments.run.only,
-                 "only stages whose names begin so");
+                 "only stages whose names begin with this");
+  app.add_option("--grid", arguments.grid,
+                 "the program `grid`, which trains a grid from the beginning "
+                 "in RECORD.grid");
+  app.add_option("--grid-file", arguments.grid_file, "the file of that grid");
   app.add_option(
-      "--grid", arguments.grid,
-      "the program `grid`, to train a grid with, anew in RECORD.grid");
-  app.add_option("--grid-file", arguments.grid_file, "that grid");
-  app.add_option("--plant", arguments.run.planted,
-                 "an operation, or nccl, that is to be wrong: must be found");
+      "--plant", arguments.run.planted,
+      "an operation, or nccl, to make wrong on purpose: it must be found");
   app.add_option("--child", arguments.child, "run one stage, here")->group("");
   app.add_flag("--brief", arguments.brief, "few cases")->group("");
   try {

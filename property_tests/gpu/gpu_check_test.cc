@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the program that checks everything on a device, on the simulated one.
+// Runs the program that checks everything on a device, with the simulated one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -85,12 +85,12 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   // Each product has one algorithm, and at most eight are timed.
   EXPECT_GE(record.All("algorithm").size(), 2u * 10);
   EXPECT_LT(record.All("algorithm").size(), 2u * 10 * 8);
-  // In each precision and of each router: a model, an update, a repetition.
+  // For each precision and router: a model, an update, a repetition.
   EXPECT_EQ(record.All("check").size(), 2u * 3 * kNumRouterKinds);
   EXPECT_EQ(record.All("step").size(), 5u);
 }
 
-// A fault is found and named; everything else goes on.
+// A fault is found and named, and everything else goes on.
 TEST(GpuCheck, NamesAnOperationThatIsWrong) {
   const fs::path folder = FreshFolder("planted");
   const ProgramResult result = Check(
@@ -120,8 +120,8 @@ TEST(GpuCheck, NamesAnOperationThatIsWrong) {
   EXPECT_EQ(OutcomesOf(record).at("operation rmsnorm bf16"), "failed");
 }
 
-// A step that is too large is no failure; one that breaks off on a device that
-// is large enough is one.
+// A step that does not fit is no failure, but a step that breaks off on a large
+// enough device is one.
 TEST(GpuCheck, AStepThatDoesNotFitIsNotRun) {
   const auto check = [](const fs::path& folder, const char* device) {
     setenv("SOFTMOE_SIMULATED_DEVICE", device, 1);
@@ -172,7 +172,7 @@ TEST(GpuCheck, ItsRecordIsImported) {
                         ": fp32: 20 cases, largest error/bound "));
   EXPECT_FALSE(Says(result.output, " ms"));
 
-  // Records that were changed or cut off, and files that are none.
+  // Records that were changed or cut off, and files that are no records.
   const std::string record = ReadWholeFile(folder / "gpu_record.jsonl");
   WriteFileAtomically(folder / "half.jsonl",
                       record.substr(0, record.size() / 2));

@@ -42,7 +42,7 @@ std::unique_ptr<Device> TheDevice() {
   return optimized::MakeDevice(runtime);
 }
 
-// Only initial parameters take long on the host.
+// Only the initial parameters take long on the host.
 ThreadPool& Pool() {
   static ThreadPool pool;
   return pool;
@@ -70,7 +70,7 @@ std::string Differences(const TrainingState& is, const TrainingState& was) {
   return text;
 }
 
-// Gradient, norm and new parameters of one update.
+// Returns the defects in gradient, norm and new parameters of one update.
 std::string UpdateDefects(Device& device, const Config& config) {
   const std::vector<float> start = SmallParameters(config);
   const auto model = optimized::MakeModel(config, 1, Pool(), device);
@@ -136,7 +136,7 @@ std::string BitDifference(const std::string& what, std::span<const float> got,
 
 bool TellModel(const StageContext& context) {
   const auto device = TheDevice();
-  // simulated_model_test has three in the simulator.
+  // simulated_model_test runs three in the simulator.
   const uint64_t wanted = context.brief || IsSimulated() ? 1 : 3;
   bool all = true;
   for (const SmallKind& kind : SmallKinds()) {
@@ -149,7 +149,7 @@ bool TellModel(const StageContext& context) {
             return optimized::MakeModel(c, group_sequences, Pool(), *device);
           });
       // A case with a tensor too small to be informative is redrawn, but not
-      // for ever.
+      // forever.
       const bool says_nothing = difference.ok() && !difference.trusted();
       if (says_nothing && seed < 2 * wanted) continue;
       std::string defects;

@@ -31,7 +31,7 @@ std::string SourceHash(const std::string& operation) {
                       " is in no line of kernels/cuda/operation_sources.txt");
 }
 
-// A fault that is always found: doubles an output.
+// A fault that is always found: it doubles an output.
 std::string Planted(const std::string& operation, const std::string& base) {
   for (const verify::OutputSpec& output :
        verify::FindOperation(operation).outputs()) {
@@ -40,7 +40,7 @@ std::string Planted(const std::string& operation, const std::string& base) {
   throw InternalError(operation + " has no output that is always there");
 }
 
-// The line of the record that the report of `verify run` comes to.
+// Returns the line of the record for a report of `verify run`.
 Line OperationLine(const OperationRun& run, const Line& report) {
   const Line& unit = report.at("units").at(0);
   if (unit.at("ran") == 0) {
@@ -77,8 +77,8 @@ Line OperationLine(const OperationRun& run, const Line& report) {
           {"text", text}};
 }
 
-// Whether `verify run` of one operation came to all of its cases, or says why
-// it could take none.
+// Whether `verify run` reached all cases of the operation, or says why it could
+// run none.
 bool RanAll(const Line& report, int cases) {
   const Line& units = report.at("units");
   if (units.empty()) return false;
@@ -90,7 +90,7 @@ bool RanAll(const Line& report, int cases) {
   return count == cases || unit.at("ran") == 0;
 }
 
-// `verify run` of one operation; the lines of the record are not yet said.
+// `verify run` of one operation as a stage, still without lines of the record.
 Stage VerifyStage(const std::string& name, const OperationRun& run,
                   const std::string& implementation, int cases,
                   const fs::path& report) {
@@ -110,7 +110,7 @@ Stage VerifyStage(const std::string& name, const OperationRun& run,
   return stage;
 }
 
-// What runs here, with the fault that the options ask for.
+// The implementation that runs here, with the fault that the options ask for.
 std::string Examined(const OperationRun& run, const StageOptions& options) {
   const std::string base = ImplementationOf(run.precision);
   return options.planted == run.operation ? Planted(run.operation, base) : base;
@@ -148,14 +148,14 @@ std::string ImplementationOf(const std::string& precision) {
 }
 
 Stage OperationStage(const OperationRun& run, const StageOptions& options) {
-  // 100, as `test //...` runs on a device; it also runs that many in the
-  // simulator, so fewer suffice there.
+  // 100, as many as `test //...` runs on a device. That test runs 100 in the
+  // simulator too, so fewer suffice there.
   const int cases = IsSimulated() ? 20 : 100;
   Stage stage = VerifyStage("operation " + run.operation + " " + run.precision,
                             run, Examined(run, options), cases,
                             fmt::format("{}.{}.{}", options.report.string(),
                                         run.operation, run.precision));
-  // kernels_property_test runs the simulator at its edges.
+  // kernels_property_test runs the edge cases in the simulator.
   if (!IsSimulated()) stage.command.emplace_back("--edges-first");
   stage.part_counts = true;  // its line says how many cases passed
   stage.lines_of = [run](const Line& report) {

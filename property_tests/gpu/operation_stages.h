@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // operation_stages.h - the stages in which `verify run` checks one operation on
-// the device, and what its report comes to.
+// the device, and the lines that follow from its report.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_OPERATION_STAGES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_OPERATION_STAGES_H_
 
@@ -21,7 +21,7 @@ struct OperationRun {
 // All operations with CUDA source, in the model's order.
 std::vector<OperationRun> OperationRuns();
 
-// Errors: ConfigError if no operation of this name runs on a device.
+// Throws ConfigError if no operation of this name runs on a device.
 void CheckPlanted(const std::string& name);
 
 // The `verify` implementation that runs here: "cuda", "cuda:bf16", "shim".

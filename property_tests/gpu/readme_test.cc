@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// README.md says of each operation what the records in golden/gpu_runs say.
+// README.md says about each operation what the records in golden/gpu_runs say.
 #include <gtest/gtest.h>
 
 #include <string>

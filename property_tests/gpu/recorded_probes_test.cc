@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using golden::GpuRecord;
 
-// Statements on which a record's device and the simulated one differ; those
-// asked only then or only today are ignored.
+// Returns the statements on which a record's device and the simulated one
+// differ; statements that only one of them has are ignored.
 std::vector<std::string> Disagreements(const GpuRecord& record) {
   std::map<std::string, bool> simulated;
   for (const auto& probe : kernels::isa_shim::AskDevice()) {

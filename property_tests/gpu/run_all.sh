@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # run_all.sh [MINUTES] [OPTIONS OF gpu_check] - all that only a CUDA device can
-# show, in 9 minutes or MINUTES. Leaves gpu_record.jsonl where you stand, or
-# gpu_record-2.jsonl and so on: send that back, whatever the exit code is.
+# show, in 9 minutes or MINUTES. Leaves gpu_record.jsonl in the current folder,
+# or gpu_record-2.jsonl and so on: send that back, whatever the exit code is.
 #
 # Needs a driver, cuBLAS and glibc; all else is in this folder. Exit codes: 0 all
-# passed; 1 something failed, and is named; 2 usage; 4 there was no time for all;
+# passed; 1 something failed, and is named; 2 usage; 4 not enough time for all;
 # 5 something is missing, with what is needed; 75 stopped.
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -19,7 +19,7 @@ if [ $# -gt 0 ]; then
   case $1 in
     -*) ;;
     '' | *[!0-9.]*)
-      echo "run_all.sh: '$1' is no number of minutes" >&2
+      echo "run_all.sh: '$1' is not a number of minutes" >&2
       sed -n '/^# run_all/,/^set/s/^# \{0,1\}//p' "$0" >&2
       exit 2
       ;;

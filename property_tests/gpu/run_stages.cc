@@ -35,18 +35,18 @@ constexpr char kNotRun[] = "not run";
 constexpr char kTooLong[] = "ran too long";
 constexpr char kNoTime[] = "no time was left";
 
-// With less time left, no stage is started.
+// With less time left than this, no stage is started.
 constexpr double kLeastSeconds = 5;
 
 // The most stages at a time. Each takes a core of the host and, for its context
-// alone, half a gigabyte of the device.
+// alone, half a gigabyte of device memory.
 constexpr unsigned kMostAtATime = 8;
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Prints what can be printed: nobody may be reading, and the record goes on.
+// Prints if possible: if nobody is reading, the record still goes on.
 void Print(const std::string& text, std::FILE* file = stdout) {
   (void)std::fwrite(text.data(), 1, text.size(), file);
   (void)std::fflush(file);
@@ -121,7 +121,7 @@ std::vector<std::string> CommandOf(const Stage& stage, double seconds) {
   return command;
 }
 
-// Whether a program that ended so found nothing wrong, in what it looked at.
+// Whether a program with this exit status found nothing wrong where it looked.
 bool FoundNothingWrong(int status) {
   for (const ExitCode code :
        {ExitCode::kDone, ExitCode::kInconclusive, ExitCode::kMistrusted}) {
@@ -133,9 +133,9 @@ bool FoundNothingWrong(int status) {
 // What the report of a stage covers.
 enum class Covered { kAll, kPartThatCounts, kTooLittle };
 
-// Hands on what follows from the report of `stage`, and removes it; nothing is
-// handed on if the program found nothing wrong in too little. Throws DataError
-// if there is no report, or one that cannot be read or is of another shape.
+// Passes on what follows from the report of `stage`, which it removes; nothing
+// if the program found nothing wrong but checked too little. Throws DataError
+// if the report is missing, unreadable, or of another shape.
 Covered ReadReport(const Stage& stage, int status, const OnLine& on_line) {
   if (!std::filesystem::exists(stage.report)) {
     throw DataError("the stage left no report");
@@ -147,7 +147,9 @@ Covered ReadReport(const Stage& stage, int status, const OnLine& on_line) {
     throw DataError(error.what());
   }
   std::filesystem::remove(stage.report);
-  if (!report.is_object()) throw DataError("the stage's report is no JSON");
+  if (!report.is_object()) {
+    throw DataError("the stage's report is not a JSON object");
+  }
   Covered covered = Covered::kAll;
   std::vector<Line> lines;
   try {
@@ -206,7 +208,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
               fmt::format("killed after {:.0f} s{}\n{}", seconds,
                           ended ? "" : ", and did not end", text.Text())};
     }
-    // Polls briefly, since a signal may come.
+    // Polls only briefly, since a signal may come.
     open = process.Listen(
         static_cast<int>(std::ceil(1000 * std::min(left, 0.2))),
         [&](Process::Stream stream, std::string_view bytes) {
@@ -231,7 +233,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
   }
   const int status = process.ExitStatus();
   if (stage.may_not_fit && status == static_cast<int>(ExitCode::kEnvironment)) {
-    // What it had begun of a report says nothing.
+    // An unfinished report says nothing.
     if (!stage.report.empty()) std::filesystem::remove(stage.report);
     return {kNotRun, text.Text(), status};
   }
@@ -446,8 +448,8 @@ class Run {
     }
   }
 
-  // Runs a stage if there is time for it. The first one has its own in any
-  // case, since whether a device answers is not a matter of `minutes`.
+  // Runs a stage if there is time for it. The first one always has its full
+  // time, since whether a device answers is not a matter of `minutes`.
   StageEnd RunInTime(const Stage& stage, const OnLine& on_line) {
     const bool is_first = stage.name == kFactsStage;
     const double left =
@@ -469,7 +471,7 @@ class Run {
   void RecordEnd(const Stage& stage, const StageEnd& end) {
     if (end.text.starts_with(kNoTime)) no_time_.push_back(stage.name);
     if (writer_ == nullptr) {
-      // This is kFactsStage; a record without facts is of no use.
+      // This is kFactsStage; a record without facts is useless.
       signal_.ThrowIfRequested("nothing was found yet, and there is no record");
       if (end.outcome != "passed") {
         throw EnvironmentError(

@@ -91,7 +91,7 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
       "stage \"lies\" (failed); stage \"says nothing\" (failed)");
 }
 
-// One that cannot begin is a failure like any other.
+// A stage that cannot begin is a failure like any other.
 TEST_F(RunStagesTest, NorDoesWhatCannotBegin) {
   const fs::path folder = options_.record.parent_path();
   Stage full = Script("full", "exit 0");
@@ -118,7 +118,7 @@ TEST_F(RunStagesTest, NorDoesWhatCannotBegin) {
             "\"shared\" (failed)");
 }
 
-// Nobody reads what is printed: the record is whole nevertheless.
+// Nobody reads what is printed, but the record is complete.
 TEST_F(RunStagesTest, NorDoesOutputThatCannotBeWritten) {
   Stage shared = Script("shared", "echo wrong >&2; exit 1");
   shared.shares_device = true;
@@ -158,8 +158,8 @@ TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
   EXPECT_EQ(lines[4]["failed"], "check \"bits\"");
 }
 
-// Stages that time nothing run side by side, and are recorded in their order:
-// the first one waits here for the second.
+// Stages that time nothing run side by side and are recorded in their order:
+// here the first one waits for the second.
 TEST_F(RunStagesTest, SomeStagesShareTheDevice) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
   const fs::path folder = options_.record.parent_path();
@@ -233,12 +233,12 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
             "half\"; stage \"none\" (failed); stage \"a folder\" (failed); "
             "stage \"no JSON\" (failed); stage \"other JSON\" (failed)");
   EXPECT_FALSE(fs::exists(options_.record.parent_path() / "report.json"));
-  // It is told how long it may take.
+  // The program is told how long it may take.
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
 }
 
-// Where a stage may be too large for the device, its program says so; nothing
-// else that ends badly passes for that.
+// If a stage may be too large for the device, its program says so; no other bad
+// end counts as that.
 TEST_F(RunStagesTest, WhatDoesNotFitIsNotRun) {
   const fs::path folder = options_.record.parent_path();
   const auto ends_with = [&](const std::string& name, int status,
@@ -271,7 +271,7 @@ TEST_F(RunStagesTest, WhatDoesNotFitIsNotRun) {
   EXPECT_EQ(ends["wrong step"]["outcome"], "failed");
 }
 
-// What `minutes` cut short is no failure of the stage.
+// A stage that `minutes` cut short has not failed.
 TEST_F(RunStagesTest, WhatHadLessThanItsTimeIsNotRun) {
   options_.minutes = 0.15;
   Stage part = Script("part", "echo '{}' >report.json; exit 4");
@@ -293,7 +293,7 @@ TEST_F(RunStagesTest, WhatHadLessThanItsTimeIsNotRun) {
   EXPECT_EQ(ends["end"]["failed"], "");
 }
 
-// What passes in part counts, and is not all that was asked.
+// A part that passes counts, but is not all that was asked.
 TEST_F(RunStagesTest, APartThatCountsIsInconclusive) {
   const auto part = [&](int status) {
     Stage stage = Script(
@@ -319,7 +319,7 @@ TEST_F(RunStagesTest, APartThatCountsIsInconclusive) {
   EXPECT_EQ(ends["end"]["passed"], false);
   EXPECT_EQ(ends["end"]["failed"], "");
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["name"], "some");
-  // Only what passes.
+  // A part counts only if it passes.
   fs::remove(options_.record);
   EXPECT_EQ(RunStages({Facts(), part(7)}, options_), ExitCode::kFailed);
   EXPECT_EQ(Ends()["part"]["outcome"], "ran too long");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stage_bodies.h - what this program checks itself, each in a process of its
-// own: the device (its properties, NCCL) and the model on it.
+// stage_bodies.h - what this program itself checks, each in its own process:
+// the device (its properties, NCCL) and the model on it.
 //
-// What calls the device directly is compiled twice, for CUDA and for the
-// simulated device; a program links one of them.
+// Code that calls the device directly is compiled twice, for CUDA and for the
+// simulated device; a program links one of the two.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGE_BODIES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_STAGE_BODIES_H_
 
@@ -28,11 +28,11 @@ struct StageContext {
 
 // ---- The device
 
-// Whether this program has the simulated device in place of CUDA's; starts
+// Whether this program has the simulated device in place of CUDA's. Starts
 // nothing.
 bool IsSimulated();
 
-// Why NCCL is missing here, and the remedy; "" if it is there. Starts nothing.
+// Why NCCL is missing here, and the remedy; "" if it is not. Starts nothing.
 std::string WhyNoNccl();
 
 // Each returns whether all its checks hold. Errors: EnvironmentError if there
@@ -47,8 +47,8 @@ bool TellNccl(const StageContext& context);
 // One pass of a small model for each kind of router, in fp32 and bf16: loss,
 // routing and all gradients against the reference (testing/model_difference.h).
 bool TellModel(const StageContext& context);
-// One update of each: gradient, norm and parameters against the CPU kernels',
-// within the bounds of the gradient and of AdamW.
+// One update of each: gradient, norm and parameters against those of the CPU
+// kernels, within the bounds of the gradient and of AdamW.
 bool TellUpdate(const StageContext& context);
 // 20 updates of each (2 on the simulated device), twice, and once interrupted:
 // the same bits.

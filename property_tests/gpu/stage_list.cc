@@ -59,7 +59,7 @@ Stage BodyStage(const Body& body, const StageOptions& options) {
 
 // ---- Other tools and programs
 
-// The first place in which toolkits install it; "" if it is in none.
+// The first place in which toolkits install the sanitizer; "" if it is in none.
 fs::path FindSanitizer() {
   std::vector<fs::path> folders;
   if (const char* home = std::getenv("CUDA_HOME")) {
@@ -80,7 +80,7 @@ fs::path FindSanitizer() {
   return {};
 }
 
-// A program under a tool that checks every access, and prints what it finds.
+// A program under a tool that checks every access and prints what it finds.
 Stage SanitizerStage(const std::string& tool, const std::string& what,
                      double seconds, const std::vector<std::string>& program) {
   Stage stage = {
@@ -99,12 +99,12 @@ Stage SanitizerStage(const std::string& tool, const std::string& what,
   return stage;
 }
 
-// Whether `verify run` of all operations came to each, on both implementations.
+// Whether `verify run` of all operations reached each, on both implementations.
 bool CameToAll(const Line& report) {
   return report.at("units").size() == 2 * verify::Operations().size();
 }
 
-// All operations under the tool.
+// A stage that runs all operations under the tool.
 Stage SanitizedOperations(const std::string& tool,
                           const StageOptions& options) {
   const std::string report = options.report.string() + "." + tool;
@@ -115,8 +115,8 @@ Stage SanitizedOperations(const std::string& tool,
   stage.report = report;
   stage.whole = CameToAll;
   stage.lines_of = [](const Line&) { return std::vector<Line>(); };
-  // It ends by itself within a third of the time, as far as a case can be cut
-  // short.
+  // The program ends by itself within a third of the time, as far as a case can
+  // be cut short.
   stage.told = 0.33;
   // Two cases cannot always tell right from wrong; here the tool judges.
   stage.also_passes = static_cast<int>(ExitCode::kMistrusted);
@@ -127,7 +127,7 @@ Stage SanitizedModel(const std::string& tool) {
   Stage stage =
       SanitizerStage(tool, "the model", 60,
                      {ThisProgram(), "--child", kModelStage, "--brief"});
-  // On an H100 it took all results of products for unwritten.
+  // On an H100 initcheck took all results of products for unwritten.
   if (tool == "initcheck") {
     stage.why_not =
         "it does not see what cuBLASLt's kernels store by bulk copies; the "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stage_list.h - the checks on a device, and how they run: each in its own
-// process with a time limit; those that time nothing, some at a time. Their
+// process with a time limit, and several at a time if they time nothing. Their
 // findings go to a record, line by line, in the order of the list.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGE_LIST_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_STAGE_LIST_H_
@@ -26,19 +26,19 @@ struct Stage {
   double told = 0;
   std::filesystem::path folder = ".";  // its working directory
   // The JSON file that the program leaves, and the lines of the record that
-  // follow from it. Without: the lines are those that it prints.
+  // follow from it. Without such a file, the lines are those that it prints.
   std::filesystem::path report = {};
   std::function<std::vector<Line>(const Line& report)> lines_of = {};
   // Whether the report covers all that the program was asked to check;
   // consulted only if it found nothing wrong. Unset: it does.
   std::function<bool(const Line& report)> whole = {};
-  // What it passes in part is recorded, too; the run is inconclusive then.
+  // A part that passes is also recorded; the run is then inconclusive.
   bool part_counts = false;
   // A folder that the program fills; removed before it begins.
   std::filesystem::path results = {};
   int also_passes = 0;  // besides 0, an exit status that is no failure
-  // A healthy device may be too small for it: if the program ends for want of
-  // something (ExitCode::kEnvironment), the stage is "not run".
+  // A healthy device may be too small for it: if the program ends because
+  // something is lacking (ExitCode::kEnvironment), the stage is "not run".
   bool may_not_fit = false;
   // It times nothing: others like it may use the device meanwhile.
   bool shares_device = false;
@@ -49,13 +49,13 @@ struct Stage {
 // answer, nothing else is tried.
 inline constexpr char kFactsStage[] = "facts";
 
-// The stage that tests NCCL, which can be made wrong on purpose as operations
-// can.
+// The stage that tests NCCL, which like operations can be made wrong on
+// purpose.
 inline constexpr char kNcclStage[] = "nccl";
 
 struct StageOptions {
   std::string planted;  // an operation or NCCL, to be wrong; "": none
-  // Reports of stages are files whose names begin so; removed after each.
+  // Prefix of the stages' report files, each removed after its stage.
   std::filesystem::path report;
   // The program `grid` and a grid for it to train; "": not run.
   std::filesystem::path grid, grid_file;
@@ -77,13 +77,13 @@ struct RunOptions {
 };
 
 // Prints progress. A stage that fails, crashes or hangs does not stop the
-// others; one that does not fit on the device is "not run", and so is one that
-// `minutes` leave less than its own time, and that needs more than they leave.
-// Returns kDone if all that could be run passes, kFailed with the names of what
-// failed printed and recorded, kInconclusive if time ran out for some, or for a
-// part of one. Output that nobody reads is no reason to stop.
-// Errors: EnvironmentError if no device answers, before there is a record;
-// StoppedError.
+// others. A stage that does not fit on the device is "not run", and so is one
+// to which `minutes` leave less than its own time, if that is too little for
+// it. Returns kDone if everything that could be run passes; kFailed, with the
+// names of what failed printed and recorded; kInconclusive if time ran out for
+// some stages or for a part of one. Output that nobody reads is no reason to
+// stop. Errors: EnvironmentError if no device answers, before there is a
+// record; StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);
 
 }  // namespace softmoe::gpu

@@ -36,7 +36,7 @@ Told RunStage(const std::string& stage, bool planted_nccl = false) {
   return told;
 }
 
-// The stage of this name, where `planted` is to be wrong.
+// The stage with this name; `planted` is to be wrong.
 Stage StageOf(const std::string& name, const std::string& planted = "") {
   StageOptions options;
   options.planted = planted;
@@ -51,7 +51,7 @@ bool HasWord(const Stage& stage, const std::string& word) {
   return std::ranges::count(stage.command, word) == 1;
 }
 
-// What `verify run` reports of one operation.
+// What `verify run` reports for one operation.
 Line Report(const std::string& verdict) {
   Line report = {
       {"verdict", verdict},
@@ -128,7 +128,7 @@ TEST(OperationStage, RecordsWhatVerifyRefuses) {
   EXPECT_THROW((void)OperationLineOf(report), DataError);
 }
 
-// Some of its cases are not all, and count if they pass.
+// A part of its cases is not the whole, but counts if it passes.
 TEST(OperationStage, IsWholeWithAllCases) {
   const Stage stage = StageOf("operation cast bf16");
   EXPECT_TRUE(stage.part_counts);
@@ -141,7 +141,7 @@ TEST(OperationStage, IsWholeWithAllCases) {
   Line report = Report("INCONCLUSIVE");
   report["units"][0]["ran"] = 0;
   report["units"][0]["cases"] = {{"UNSUPPORTED", 1}};
-  EXPECT_TRUE(stage.whole(report));  // of no use, and not for want of time
+  EXPECT_TRUE(stage.whole(report));  // useless, but not for lack of time
   report["units"] = Line::array();
   EXPECT_FALSE(stage.whole(report));
 }
@@ -211,8 +211,8 @@ TEST(BitsStage, RecordsWhetherTheyAre) {
   }
 }
 
-// The lines of the record, one below the other, that a report of `bench` with
-// these entries comes to.
+// The lines of the record, one below the other, for a report of `bench` with
+// these entries.
 std::string TimesOf(const std::string& entries, bool simulated) {
   std::string text;
   for (const Line& line : TimeLines(
@@ -276,8 +276,8 @@ TEST(TimeStage, RecordsWhatBenchMeasures) {
                    R"("memory_bytes":70000000000})"));
 }
 
-// What there is no memory for is a failure, once; that a library has fewer
-// algorithms is none.
+// A benchmark that has no memory fails, once; that a library has fewer
+// algorithms is no failure.
 TEST(TimeStage, RecordsWhatBenchCannotRun) {
   EXPECT_EQ(TimesOf(R"(
 {"run_name": "time/add/x", "repetition_index": 0, "error_message": "no room"},
@@ -378,7 +378,7 @@ TEST(StageList, HasEveryOperationInBothPrecisions) {
     EXPECT_LT(place(name), place("times")) << name;
   }
   EXPECT_LT(place("times"), place("step sparse2/bf16"));
-  // What is slow comes last, so that a short lease has times.
+  // Slow stages come last, so that even a short lease gives times.
   EXPECT_LT(place("step sparse2/bf16"), place("memcheck of operations"));
   // Forms that do not exist.
   EXPECT_EQ(place("operation router bf16"), end);

@@ -10,13 +10,13 @@
 
 namespace softmoe::gpu {
 
-// The time limit of what takes at most `seconds` on a device: a simulated one
-// is as slow as its machine is busy.
+// The time limit of a stage that takes at most `seconds` on a device: a
+// simulated device is as slow as its machine is busy.
 double Limit(double seconds);
 
 std::filesystem::path ThisProgram();
 
-// A program that in the bundle lies beside this one.
+// The path of a program that lies beside this one in the bundle.
 std::filesystem::path Program(const std::string& name,
                               const std::string& in_repository);
 

@@ -13,7 +13,7 @@
 namespace softmoe::gpu {
 namespace {
 
-// The line that one benchmark comes to; null if cuBLASLt has fewer algorithms.
+// The line for one benchmark; null if cuBLASLt has fewer algorithms.
 Line TimeLine(const Line& entry, bool simulated) {
   std::vector<std::string> words;  // of KIND/OPERATION/PRECISION/NAME/SHAPE
   std::istringstream name(entry.at("run_name").get<std::string>());
@@ -72,7 +72,7 @@ Line TimeLine(const Line& entry, bool simulated) {
 std::vector<Line> TimeLines(const Line& report, bool simulated) {
   std::vector<Line> lines;
   for (const Line& entry : report.at("benchmarks")) {
-    // One that failed is there as often as it was to be repeated.
+    // A failed benchmark appears as often as it was to be repeated.
     const bool counts = entry.value("aggregate_name", "median") == "median" &&
                         entry.value("repetition_index", 0) == 0;
     if (!counts) continue;
@@ -96,7 +96,7 @@ Stage TimeStage(const std::string& name, const std::string& prefix,
         stage.command.end(),
         {fmt::format("--benchmark_min_time={}", burst),
          "--benchmark_repetitions=3", "--benchmark_report_aggregates_only=true",
-         // Threads are for initial parameters alone.
+         // Threads serve only initial parameters.
          fmt::format("--threads={}", AvailableCores())});
   }
   stage.report = options.report;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // time_stages.h - the stages in which `bench --device=cuda` takes times, and
-// what its report comes to.
+// the lines that follow from its report.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_TIME_STAGES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_TIME_STAGES_H_
 
@@ -13,14 +13,14 @@
 
 namespace softmoe::gpu {
 
-// The lines of the record that the JSON report of `bench --device=cuda` comes
-// to: "ceiling", "time", "algorithm" and "step", and a "check" that failed for
-// each benchmark that had an error. Without times if the device is simulated.
+// The lines of the record for the JSON report of `bench --device=cuda`:
+// "ceiling", "time", "algorithm" and "step", and a failed "check" for each
+// benchmark that had an error. Without times if the device is simulated.
 std::vector<Line> TimeLines(const Line& report, bool simulated);
 
-// The benchmarks whose names begin with `prefix` and a slash: of each, the
-// median of three bursts that last at least `burst` seconds, and on the
-// simulated device one run.
+// The stage of the benchmarks whose names begin with `prefix` and a slash: the
+// median of three bursts that last at least `burst` seconds for each, or, on
+// the simulated device, one run.
 Stage TimeStage(const std::string& name, const std::string& prefix,
                 double burst, const StageOptions& options);
 

@@ -35,8 +35,8 @@ std::string FirstError(const ProgramResult& run) {
   const auto says = [&](const char* text) {
     return run.output.find(text) != std::string::npos;
   };
-  // (g++ and clang report that SIGKILL has ended a program of theirs; that it
-  // has ended themselves, only the exit status tells.)
+  // (g++ and clang report that SIGKILL has ended one of their subprograms; only
+  // the exit status tells that it has ended g++ or clang itself.)
   if (says("Killed signal") || says("unable to execute command: Killed") ||
       says("No space left") || run.exit_status == 128 + SIGKILL) {
     throw EnvironmentError(
@@ -63,8 +63,8 @@ std::set<std::string> FilesOf(const std::vector<PlacedFault>& faults) {
   return files;
 }
 
-// What is run of a test program, each in a process of its own: the tests of
-// each file, where it can tell them apart, else all of it.
+// The suites of a test program, each run in its own process: the tests of each
+// file, if the program can tell them apart, or else all tests.
 std::vector<Suite> SuitesOf(const Program& program) {
   Suite whole = {.name = program.path,
                  .program = program.path,
@@ -113,7 +113,7 @@ std::vector<std::string> Build::Check(const std::vector<PlacedFault>& faults) {
   ForAll(faults.size(), options_.jobs, options_.stop, [&](size_t i) {
     const fs::path own = options_.folder / "check" / faults[i].id;
     if (units[i] == nullptr) {
-      problems[i] = "no unit has this file";
+      problems[i] = "no unit includes this file";
       return;
     }
     try {
@@ -212,9 +212,9 @@ std::map<std::string, std::string> Build::Culprits(
     // `bad`.
     size_t good = 0, bad = faults.size();
     if (bad == 0 || run_with(0).exit_status != 0) {
-      throw EnvironmentError(
-          unit.source + " does not compile without faults (" +
-          FirstError(failed) + "): mend it, and start again");
+      throw EnvironmentError(unit.source +
+                             " does not compile without faults (" +
+                             FirstError(failed) + "): fix it, and start again");
     }
     while (bad - good > 1) {
       const size_t middle = good + (bad - good) / 2;
@@ -277,10 +277,10 @@ std::map<std::string, std::string> Build::Make(
       }
     }
     if (culprits.empty()) {
-      throw EnvironmentError(
-          fmt::format("{} failed to compile ({}), and then did not: start "
-                      "again, with fewer --jobs if memory is short",
-                      errors.begin()->first, errors.begin()->second));
+      throw EnvironmentError(fmt::format(
+          "{} failed to compile ({}), but compiled when tried again: start "
+          "again, with fewer --jobs if memory is short",
+          errors.begin()->first, errors.begin()->second));
     }
     return culprits;
   }
@@ -289,7 +289,7 @@ std::map<std::string, std::string> Build::Make(
   if (options_.stop()) return {};
   MakeRunfiles(programs);
 
-  // What no build has wanted for a week will not be wanted again.
+  // An object that no build has used for a week will not be used again.
   const auto now = fs::file_time_type::clock::now();
   for (const auto& [key, object] : objects_) fs::last_write_time(object, now);
   for (const auto& entry :
@@ -306,7 +306,7 @@ void Build::Link(const Program& program) {
   const std::string archive = output.string() + ".a";
   std::vector<std::string> arguments = {program.compiler, "-o",
                                         output.string() + ".new"};
-  // "T": the archive names the objects and does not hold them.
+  // "T": the archive refers to the objects instead of containing them.
   std::vector<std::string> archiving = {"ar", "rcsT", archive};
   for (const std::string& unit : program.units) {
     (project_.units.at(unit).always_linked ? arguments : archiving)
@@ -324,7 +324,7 @@ void Build::Link(const Program& program) {
     arguments.insert(arguments.end(), project_.linkopts.begin(),
                      project_.linkopts.end());
   }
-  // The objects' names identify their content, those of archives do not.
+  // The names of objects identify their content; those of archives do not.
   std::string key;
   for (const std::string& archive : program.archives) {
     key += Sha256OfFile(archive) + "\n";
@@ -340,8 +340,8 @@ void Build::Link(const Program& program) {
   }
   MakeFolder(output.parent_path());
   fs::remove(archive);  // ar would add to it
-  // Whatever ends this before the new key is written, the old one must not
-  // vouch for the new program.
+  // If this ends before the new key is written, the old one must not vouch for
+  // the new program.
   fs::remove(key_file);
   for (const auto* part : {&archiving, &arguments}) {
     const ProgramResult run = RunProgram(*part, tree_.folder());
@@ -381,9 +381,9 @@ void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
       suites_.push_back(std::move(suite));
     }
   }
-  // Programs first: a script that starts one must not find the one without
-  // faults. Files are copied, as sources are: a test that fails because one was
-  // edited meanwhile would kill every fault.
+  // Programs first, or a script that starts one could find the one without
+  // faults. Files are copied, like sources: a test that fails because a file
+  // was edited meanwhile would kill every fault.
   for (const Program* program : programs) {
     for (const auto& [path, file] : program->files) {
       if (fs::exists(fs::symlink_status(root / path))) continue;
@@ -407,7 +407,7 @@ bool Build::HasEqualObjects(const PlacedFault& fault) {
   for (const Unit* unit : units) {
     std::vector<std::string> bytes;
     for (const Overlay& overlay : {original, mutated}) {
-      WriteOverlay(overlay, folder);  // under one name: objects may hold it
+      WriteOverlay(overlay, folder);  // one path, since objects may hold it
       const fs::path object = folder.string() + ".o";
       const ProgramResult run = compiler_.CompilePlain(*unit, folder, object);
       if (run.exit_status != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// build.h - the tests with faults in them, each behind its switch. The sources
-// know nothing of it: what is compiled are copies, in folders of our own.
+// build.h - builds the tests with faults in them, each behind its switch. The
+// sources stay untouched: copies of them are compiled, in separate folders.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
 
@@ -20,11 +20,11 @@
 namespace softmoe::mutation {
 
 struct BuildOptions {
-  // Private to this build; keeps objects from one Make to the next.
+  // Used by this build alone; keeps objects from one Make to the next.
   std::filesystem::path folder;
   int jobs = 2;
   std::function<bool()> stop = [] { return false; };
-  // Called with the number of units compiled, and of all.
+  // Called with the number of units compiled and of all units.
   std::function<void(size_t, size_t)> on_unit = [](size_t, size_t) {};
 };
 
@@ -33,34 +33,34 @@ class Build {
   Build(const Project& project, SourceTree& tree, const Compiler& compiler,
         BuildOptions options);
 
-  // The compiler's error for each fault, compiled alone in the first unit that
-  // has its file; "" if it compiles.
+  // Returns the compiler's error for each fault, compiled alone in the first
+  // unit that has its file; "" if it compiles.
   std::vector<std::string> Check(const std::vector<PlacedFault>& faults);
 
   // Compiles and links these programs and what they start, or, if none is
   // named, every test that can reach one of the faults. Returns the ids of
-  // faults that broke it, with the error: leave them out, and make it again.
-  // Empty: it is made, or was stopped.
+  // faults that broke the build, with the error: call again without them. If
+  // the result is empty, the build is complete or was stopped.
   std::map<std::string, std::string> Make(
       const std::vector<PlacedFault>& faults,
       const std::vector<std::string>& programs = {});
 
-  // The tests of the last Make: of each test program, or of each of its files.
+  // The suites of the last Make: one per test program, or per file of one.
   const std::vector<Suite>& suites() const { return suites_; }
-  // Where its programs are.
+  // The folder of their programs.
   std::filesystem::path Runfiles() const;
 
-  // Whether every unit becomes the same object, byte by byte, with this fault
-  // in its source as without it, optimised as for use: nobody can tell the two
-  // apart. False for one that does not compile. Throws EnvironmentError if a
-  // compiler had no memory or disk left, since nothing follows from that.
+  // Whether every unit, optimised as for use, becomes the same object byte by
+  // byte with this fault as without it, so that nobody can tell the two apart.
+  // False if the fault does not compile. Throws EnvironmentError if a compiler
+  // had no memory or disk left, since nothing follows from that.
   bool HasEqualObjects(const PlacedFault& fault);
 
  private:
-  // Paths.
+  // Returns paths of test programs.
   std::vector<std::string> TestsThatReach(
       const std::vector<PlacedFault>& faults);
-  // Objects of units by their keys; errors by the unit.
+  // Makes the objects of `units`. Returns compiler errors, keyed by unit.
   std::map<std::string, std::string> MakeObjects(
       const std::vector<const Unit*>& units, const Overlay& overlay);
   std::map<std::string, std::string> Culprits(const Unit& unit,

@@ -40,7 +40,7 @@ const std::map<std::string, std::string>& Sources() {
       {"kernels/c.cc",
        "#define IN_C\n#include \"golden/a.h\"\n"
        "int Size(int x) { return Larger(x, kSize); }\n"},
-      // Nobody asks for it, so nobody misses what it asks for.
+      // Nothing refers to this, so its undefined symbol is not missed.
       {"kernels/d.cc",
        "int Missing(int x);\nint Lonely(int x) { return Missing(x); }\n"},
       // Drawn from one file, but not from the other.
@@ -54,7 +54,7 @@ const std::map<std::string, std::string>& Sources() {
   return sources;
 }
 
-// `text`, which is in the file once, becomes `instead`.
+// The fault that replaces `text`, which is in the file once, by `instead`.
 PlacedFault Planted(const std::string& id, const std::string& file,
                     const std::string& text, const std::string& instead,
                     Syntax syntax = Syntax::kExpression) {
@@ -72,7 +72,7 @@ class BuildTest : public ::testing::Test {
         build_(test_.project(), tree_, compiler_,
                {.folder = test_.folder() / "build"}) {}
 
-  // What becomes of each fault, all of which build.
+  // The fate of each fault, all of which build.
   std::map<std::string, MeasuredFault> Kill(
       const std::vector<PlacedFault>& faults) {
     EXPECT_TRUE(build_.Make(faults).empty());
@@ -145,8 +145,8 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
   EXPECT_NE(problems[3], "");
 }
 
-// One fault compiles in the unit where it was checked, and not in the other one
-// with the header: only that fault is left out.
+// One fault compiles in the unit where it was checked, but not in the other
+// unit with that header: only that fault is left out.
 TEST_F(BuildTest, FindsWhatBreaksIt) {
   const std::vector<PlacedFault> faults = {
       Planted("s1.0", "golden/b.cc", "2 * x", "3 * x"),
@@ -183,7 +183,7 @@ TEST_F(BuildTest, ProvesEquivalenceByEqualObjects) {
       build_.HasEqualObjects(Planted("s1.4", "golden/b.cc", "2 * x", "3 * y")));
 }
 
-// A test that returns what an archive says, which is not among its units.
+// A test that returns the number in an archive, which is not one of its units.
 class LinkTest : public ::testing::Test {
  protected:
   LinkTest()
@@ -201,7 +201,7 @@ class LinkTest : public ::testing::Test {
     SetLinker("");
   }
 
-  // Replaces the archive, under its name. (To a linker an object will do.)
+  // Replaces the archive under its name. (A linker accepts an object as well.)
   void SetLimit(int limit) {
     WriteFileAtomically(
         test_.folder() / "limit.cc",
@@ -211,7 +211,7 @@ class LinkTest : public ::testing::Test {
                   .exit_status,
               0);
   }
-  // A linker that does this once it has linked; "$2" is what it has made.
+  // Sets a linker that runs `then` after linking; "$2" is its output.
   void SetLinker(const std::string& then) {
     WriteFileAtomically(linker_, "#!/bin/sh\n" + project_.compiler +
                                      " \"$@\" || exit 1\n" + then + "\n");
@@ -232,7 +232,7 @@ class LinkTest : public ::testing::Test {
   std::optional<Build> build_;
 };
 
-// What nvcc has made keeps its name when it changes.
+// What nvcc makes keeps its name when its content changes.
 TEST_F(LinkTest, LinksAgainWhatHasAnotherArchive) {
   for (const int limit : {0, 1}) {
     SetLimit(limit);
@@ -241,7 +241,7 @@ TEST_F(LinkTest, LinksAgainWhatHasAnotherArchive) {
   }
 }
 
-// The driver may be killed when the new program is in place, but not its key.
+// The driver may be killed when the new program is in place but its key is not.
 TEST_F(LinkTest, LinksAgainWhatIsInPlaceWithoutItsKey) {
   SetLimit(0);
   Make();
@@ -256,8 +256,7 @@ TEST_F(LinkTest, LinksAgainWhatIsInPlaceWithoutItsKey) {
   EXPECT_EQ(Run(), 0);
 }
 
-// A fault of a source that a compiler had no memory for is not known to be
-// wrong.
+// If the compiler had no memory, it is not known whether the source is wrong.
 TEST(Build, BlamesNoSourceForACompilerThatWasKilled) {
   const TestProject test(Sources());
   Project project = test.project();
@@ -326,7 +325,7 @@ TEST(RunSuite, BeginsInAFolderOfItsOwn) {
             fmt::format("{}{}\n", own, number + 1));
 }
 
-// Else Ctrl-C would wait for the suite, or leave it running for ever.
+// Otherwise Ctrl-C would wait for the suite, or leave it running forever.
 TEST(RunSuite, EndsWhenAskedTo) {
   const std::filesystem::path scratch = FreshFolder("scratch");
   const std::filesystem::path began = scratch / "began";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chosen_run.h - runs chosen faults against the suites that are named for them,
-// and says what that is worth.
+// chosen_run.h - runs chosen faults against the suites that they name, and
+// scores the result.
 //
 // First, every suite that is needed runs without a fault, because a suite that
-// fails by itself kills nothing. Then the canaries run, then the faults.
+// fails by itself kills nothing. Then the canaries run, and last the faults.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_CHOSEN_RUN_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_CHOSEN_RUN_H_
 
@@ -21,7 +21,7 @@ namespace softmoe::mutation {
 
 struct ChosenFault {
   Fault fault;
-  MeasuredFault measured;  // its place; what became of it, once that is known
+  MeasuredFault measured;  // its place, and its fate once known
 
   bool argued() const { return !fault.equivalent_because.empty(); }
   // Killed by a test that failed, or survived as its argument says.
@@ -31,7 +31,7 @@ struct ChosenFault {
 };
 
 struct ChosenOptions {
-  std::vector<ChosenFault> faults;  // canaries among them
+  std::vector<ChosenFault> faults;  // including canaries
   std::vector<Suite> suites;        // that the faults name
   KillOptions kill;
   // Called with each result as it arrives, one at a time.
@@ -41,8 +41,8 @@ struct ChosenOptions {
 };
 
 struct ChosenScore {
-  std::vector<ChosenFault> results;  // of those that ran, without the canaries
-  // Why the measurement means nothing, which every report says first.
+  std::vector<ChosenFault> results;  // of the faults that ran, without canaries
+  // Why the measurement is void; every report says this first.
   std::vector<std::string> void_reasons;
 
   std::vector<const ChosenFault*> Bad() const;
@@ -51,7 +51,7 @@ struct ChosenScore {
   Score Of(const std::function<bool(const ChosenFault&)>& has) const;
   Score Total() const;
   std::string Text() const;
-  // 6 void; 1 a fault that is neither killed nor argued equivalent; else 0.
+  // 6 if void; 1 if a fault is neither killed nor argued equivalent; else 0.
   ExitCode exit_code() const;
 };
 

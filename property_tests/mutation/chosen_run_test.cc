@@ -29,7 +29,7 @@ Fault Of(const std::string& id, const std::string& text = "",
   return {id, "tests", text, equivalent_because, counts_with};
 }
 
-// A program to which faults do everything that they can do. If one of its own
+// A program in which faults have every possible effect. If one of its own
 // assertions fails, it ends with exit code 1.
 constexpr char kFixtureHeader[] = "a/twice.h",
                kFixtureTest[] = "a/fixture_test.cc";
@@ -69,7 +69,7 @@ int main(int argc, char**) {
   return sources;
 }
 
-// The text `pattern.original`, which is there once, becomes `instead`.
+// The fault that replaces `pattern.original`, which occurs once, by `instead`.
 PlacedFault PlantedInFixture(const std::string& id, const std::string& file,
                              const Pattern& pattern, const std::string& instead,
                              Syntax syntax = Syntax::kExpression) {
@@ -88,7 +88,7 @@ TEST(Driver, SeesWhatBecomesOfAFault) {
        Fate::kCrashed},
       {PlantedInFixture("a.hangs", kFixtureTest, {"", "argc > 4", ""}, "true"),
        Fate::kTimedOut},
-      // Ends with another exit code than that of a failed test.
+      // Ends with an exit code other than that of a failed test.
       {PlantedInFixture("a.lacks_a_file", kFixtureTest, {"", "argc > 5", ""},
                         "true"),
        Fate::kOtherError},
@@ -121,7 +121,7 @@ TEST(Driver, SeesWhatBecomesOfAFault) {
     add(place, Of(place.id));
     expected[place.id] = fate;
   }
-  // Canaries may have the places of others.
+  // Canaries may share places with other faults.
   add(in_a_fault, Of(kGrossCanary));
   add(survives, Of(kEquivalentCanary, "", "nobody looks at the sum"));
 
@@ -241,7 +241,7 @@ TEST(Measure, FaultsOfOneKindInOneFunctionCountOnce) {
   EXPECT_EQ(all.Total().total, 2);
   EXPECT_EQ(all.Total().killed, 2);
   EXPECT_TRUE(Says(all.Text(), "3 planted in all"));
-  // They count as killed only if both are; the other one is still reported.
+  // The pair counts as killed only if both are; a survivor is still reported.
   const ChosenScore one =
       MeasureWith({{"a.x", 1}, {"a.y", 0}, {"a.z", 1}}, mutants);
   EXPECT_EQ(one.Total().killed, 1);

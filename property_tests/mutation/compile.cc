@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr char kSwitchHeader[] = "property_tests/mutation/switch.h";
 
-// The source path for the compiler: in the overlay if it is there.
+// The path of the source for the compiler: in the overlay if it exists there.
 std::string SourceOf(const Unit& unit, const fs::path& overlay) {
   const fs::path changed = overlay / unit.source;
   return fs::exists(changed) ? changed.string() : unit.source;
@@ -107,13 +107,13 @@ std::string Compiler::SyntaxTree(const Unit& unit,
     process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
       (stream == Process::Stream::kOutput ? output : errors) += text;
     });
-    // Clang may reject what g++ accepts. If it did not finish, nobody knows
-    // which places are missing.
+    // Clang may reject what g++ accepts. If clang crashed, it is unknown which
+    // places are missing.
     if (process.ExitStatus() <= 1) return output;
     if (attempt == kAttempts) {
       throw EnvironmentError(fmt::format(
-          "{}: clang ended with {} over it, {} times, so its syntax tree is "
-          "not whole; the same command goes on. It said: {}",
+          "{}: clang ended with {} on it {} times, so its syntax tree is "
+          "incomplete; run the same command again to continue. Clang said: {}",
           unit.source, process.ExitStatus(), attempt,
           errors.substr(errors.size() -
                         std::min<size_t>(errors.size(), 2000))));

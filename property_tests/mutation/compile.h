@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compile.h - one translation unit, with files of an overlay instead of those
-// of the tree.
+// compile.h - compiles a translation unit with files of an overlay in place of
+// those of the tree.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
 
@@ -23,13 +23,12 @@ class Compiler {
   Compiler(const Project& project, SourceTree& tree, std::string compilers)
       : project_(project), tree_(tree), compilers_(std::move(compilers)) {}
 
-  // Compiles with the switches prepended, into `object`; "" checks only the
+  // Compiles into `object` with the switches prepended. "" checks only the
   // syntax.
   ProgramResult Compile(const Unit& unit, const std::filesystem::path& overlay,
                         const std::filesystem::path& object) const;
   // Compiles as for use: optimised, without switches. The unit's own source
-  // comes from the overlay, too, so that two objects differ only by its
-  // content.
+  // comes from the overlay as well, so that two objects differ only by content.
   ProgramResult CompilePlain(const Unit& unit,
                              const std::filesystem::path& overlay,
                              const std::filesystem::path& object) const;

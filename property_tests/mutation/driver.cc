@@ -50,7 +50,7 @@ BuildFolder::BuildFolder() : path_(CacheFolder() / "mutants") {
                            ": another `verify mutate` is running, or the file "
                            "cannot be opened; wait for it to end");
   }
-  // A driver that was killed leaves it, with suites that may still write there.
+  // A killed driver leaves this folder; its suites may still write there.
   std::error_code ignored;
   std::filesystem::remove_all(scratch(), ignored);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// driver.h - what rounds of chosen and of drawn faults share: where the sources
-// are, where what is built with faults lies, and what a person is told.
+// driver.h - what rounds of chosen and of drawn faults share: the workspace,
+// the folder of builds with faults, and the messages to the user.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_DRIVER_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_DRIVER_H_
 
@@ -12,17 +12,17 @@
 
 namespace softmoe::mutation {
 
-// A line on stdout, at once.
+// Prints a line to stdout at once.
 void Say(const std::string& text);
-// Says how far something is, about twenty times.
+// Returns a function that reports the progress of `what`, about twenty times.
 std::function<void(size_t, size_t)> Progress(const std::string& what);
 
 // The user's checkout. Throws EnvironmentError if `bazel run` did not name it.
 std::filesystem::path Workspace();
 
-// The folder of all builds with faults, ~/.cache/softmoe/mutants: one run may
-// use it at a time. Throws EnvironmentError while another one does. What the
-// last one kept is there; the scratch of its suites is not.
+// The folder of all builds with faults, ~/.cache/softmoe/mutants, for one run
+// at a time. Throws EnvironmentError while another run uses it. Keeps what the
+// last run left, except for the scratch of its suites.
 class BuildFolder {
  public:
   BuildFolder();
@@ -31,7 +31,7 @@ class BuildFolder {
   BuildFolder& operator=(const BuildFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Where suites have their own folders (RunSuite).
+  // Holds the suites' own folders (RunSuite).
   std::filesystem::path scratch() const { return path_ / "scratch"; }
 
  private:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fault.h - a fault at its place in a source, what became of it, and what many
-// of them say about the tests: the same for faults that somebody chose and for
-// drawn ones.
+// fault.h - a fault at its place in a source, its fate, and what many fates say
+// about the tests; the same for chosen faults and for drawn ones.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_
 
@@ -18,7 +17,7 @@
 namespace softmoe::mutation {
 
 struct PlacedFault {
-  std::string id;  // "AREA.what_is_wrong", or "sSEED.NUMBER" of a drawn one
+  std::string id;  // "AREA.what_is_wrong"; drawn: "sSEED.NUMBER"
   std::string file;
   Span span;
   Syntax syntax = Syntax::kExpression;
@@ -28,25 +27,25 @@ struct PlacedFault {
 };
 
 enum class Fate {
-  kDoesNotCompile,  // alone, as it is or behind its switch
-  kBreaksTheBuild,  // with all others
-  kNotReached,      // no test evaluates its place, whatever it reports
-  kSurvived,        // evaluated, and all pass
-  kFailed,          // a test failed,
-  kCrashed,         // its program was ended by a signal,
-  kTimedOut,        // or had to be,
-  kOtherError,      // or ended with a code that is not that of a failed test
+  kDoesNotCompile,  // alone, either plain or behind its switch
+  kBreaksTheBuild,  // although it compiles alone
+  kNotReached,      // no test evaluates its place, whatever tests report
+  kSurvived,        // evaluated, and all tests pass
+  kFailed,          // a test failed
+  kCrashed,         // a signal ended the test's program
+  kTimedOut,        // the program had to be ended
+  kOtherError,      // the program ended with a code of no failed test
 };
 const char* FateName(Fate fate);  // "DOES_NOT_COMPILE", ..., "KILLED"
 // Throws DataError if no fate has this name.
 Fate FateOf(const std::string& name);
-// Whether any test shows it. (A chosen fault must make its suite fail: there
-// only kFailed counts.)
+// Whether any test shows the fault. (For a chosen fault only kFailed counts,
+// since it must make its suite fail.)
 bool IsKilled(Fate fate);
-// Whether it was built, and so counts.
+// Whether the fault was built and therefore counts.
 bool IsBuilt(Fate fate);
 
-// What one run says, by exit code and hits alone; what a suite prints is never
+// Judges one run by its exit code and hits alone; a suite's output is never
 // read.
 Fate JudgeRun(const Suite& suite, const SuiteRun& run);
 
@@ -58,9 +57,9 @@ struct MeasuredFault {
   std::string suite;   // that killed it
   int signal = 0;      // that ended the suite's program
   std::string reason;  // a compiler's
-  int64_t suites = 0;  // that were run with it
+  int64_t suites = 0;  // run with this fault
   double seconds = 0;
-  // Survivors only: object code is identical, so the fault is equivalent.
+  // Survivors only: the object code is identical, so the fault is equivalent.
   bool equal_objects = false;
 };
 
@@ -69,11 +68,11 @@ nlohmann::ordered_json FaultJson(const MeasuredFault& measured);
 
 // Faults by what became of them.
 struct Score {
-  int64_t total = 0;   // that can be killed: without the equivalent ones
-  int64_t killed = 0;  // of these
+  int64_t total = 0;              // can be killed: all but the equivalent ones
+  int64_t killed = 0;             // of these
   std::map<Fate, int64_t> fates;  // of these
-  int64_t equal_objects = 0;      // equivalent: compilers make the same of them
-  int64_t argued = 0;             // equivalent, as somebody argues
+  int64_t equal_objects = 0;      // equivalent by identical objects
+  int64_t argued = 0;             // equivalent by argument
 
   void Add(Fate fate, bool is_killed);
   double rate() const;  // of `total`; 0 if there are none

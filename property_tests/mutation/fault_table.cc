@@ -48,8 +48,8 @@ Fault ReadFault(const toml::table* table, const std::string& area) {
   }
   if (NamesMember(expression)) {
     reader.FailAt("expression",
-                  "a member that is initialised by name is no expression: "
-                  "its name belongs to `before`");
+                  "a member that is initialised by name is not an expression: "
+                  "put its name into `before`");
   }
   if (fault.area() != area || fault.id.size() <= area.size() + 1) {
     reader.FailAt(
@@ -101,7 +101,7 @@ std::vector<PlacedFault> PlaceFaults(const std::vector<Fault>& faults,
       const auto [place, is_new] = places.try_emplace(fault.id, fault.where);
       if (!is_new) throw DataError("is planted already, in " + place->second);
       const std::string* text = read(fault.file);
-      if (text == nullptr) throw DataError("it is not among the sources");
+      if (text == nullptr) throw DataError("the file is not among the sources");
       result.push_back({fault.id, fault.file, FindOnce(*text, fault.pattern),
                         fault.syntax, "chosen", fault.instead});
     } catch (const DataError& error) {

@@ -86,7 +86,7 @@ TEST(Faults, CoverEveryArea) {
   }
 }
 
-// Two faults that count once are in one file, and the named one counts.
+// Two faults that count once share a file, and the named one counts.
 TEST(Faults, CountWithAnotherOfTheirFile) {
   std::map<std::string, const Fault*> by_id;
   for (const Fault& fault : AllFaults()) by_id[fault.id] = &fault;
@@ -103,7 +103,7 @@ TEST(Faults, CountWithAnotherOfTheirFile) {
 TEST(Suites, HaveSources) {
   for (const Fault& fault : AllFaults()) {
     std::string source = fault.suite;
-    if (source.starts_with("verify ")) continue;  // refuses unknown ones
+    if (source.starts_with("verify ")) continue;  // which refuses unknown names
     for (const char* variant : {"_asan", "_tsan", "_msan"}) {
       if (source.ends_with(variant)) source.erase(source.rfind('_'));
     }
@@ -113,8 +113,8 @@ TEST(Suites, HaveSources) {
   }
 }
 
-// A test that moves out of its room's program, or into it, would be asked for
-// where it is not.
+// A test that moved into or out of its room's program would otherwise be looked
+// for in the wrong program.
 TEST(Suites, AreInTheProgramThatTheBuildMakes) {
   for (const Fault& fault : AllFaults()) {
     const fs::path suite = fault.suite;
@@ -149,7 +149,7 @@ TEST(Suites, AreProgramsWithArguments) {
       (Words{"run", "op=gemm", "--no-shrink", "impl=shim:bf16", "--cases=60"}));
 }
 
-// The one source in which the tables below plant faults.
+// The only source in which the tables below plant faults.
 constexpr char kFile[] = "a/b.cc";
 constexpr char kText[] = "f(x);\ny = x + 1;\nf(x);\n";
 
@@ -196,7 +196,7 @@ TEST(PlaceFaults, NamesEveryOneThatCannotBePlanted) {
   EXPECT_TRUE(Says(
       message, "area.toml:1:1: area.missing in a/b.cc: 'x + 2' is not in it",
       "area.twice in a/b.cc: 'f(x);' is in lines 1, 3",
-      "area.nowhere in a/c.cc: it is not among the sources",
+      "area.nowhere in a/c.cc: the file is not among the sources",
       "area.same in a/b.cc: is planted already, in "));
 }
 
@@ -211,7 +211,7 @@ TEST(ReadFaults, RefusesWhatIsNoTableOfFaults) {
       {Entry("area.a", "expression = \"x\""), "'instead' is missing"},
       {Entry("area.a", unknown), "befor"},
       {Entry("area.a", "expression = \".size = n\"\ninstead = \".size = m\""),
-       "its name belongs to `before`"},
+       "put its name into `before`"},
       {Entry("other.a", "expression = \"x\"\ninstead = \"y\""),
        "must be 'area.WHAT_IS_WRONG'"},
       {Entry("area.", "expression = \"x\"\ninstead = \"y\""),

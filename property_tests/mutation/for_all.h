@@ -9,8 +9,8 @@
 
 namespace softmoe::mutation {
 
-// Calls body(0), ..., body(count-1) from `jobs` threads, started in that order,
-// until `stop` returns true; the first exception ends the loop and is rethrown
+// Calls body(0), ..., body(count-1) from `jobs` threads, started in this order,
+// until `stop` returns true. The first exception ends the loop and is rethrown
 // here.
 void ForAll(size_t count, int jobs, const std::function<bool()>& stop,
             const std::function<void(size_t)>& body);

@@ -12,7 +12,7 @@
 namespace softmoe::mutation {
 namespace {
 
-// A run that nothing but the suite or its fault has ended.
+// Returns a run that nothing but the suite or its fault has ended.
 SuiteRun RunUndisturbed(const Suite& suite, const std::string& id,
                         double timeout, const KillOptions& options) {
   SuiteRun run = options.run(suite, id, timeout);
@@ -23,8 +23,8 @@ SuiteRun RunUndisturbed(const Suite& suite, const std::string& id,
     return run;
   }
   throw ShortOfMemory(fmt::format(
-      "{} {} was ended by SIGKILL, twice, as the system does where memory is "
-      "short: nothing is written of it; start again, with fewer --jobs",
+      "{} {} was killed by SIGKILL twice, as happens when memory is short; "
+      "nothing was recorded for it: start again, with fewer --jobs",
       suite.name, id.empty() ? "without a fault" : "with " + id));
 }
 
@@ -38,7 +38,7 @@ void RunWithoutFaults(
   ForAll(suites.size(), options.jobs, options.stop, [&](size_t i) {
     const SuiteRun run =
         RunUndisturbed(*suites[i], "", options.first_timeout, options);
-    // Ctrl-C may have ended it (RunSuite).
+    // Ctrl-C may have ended the run (RunSuite).
     if (options.stop()) return;
     const bool passed = run.end == SuiteRun::End::kExited && run.code == 0;
     const std::lock_guard lock(mutex);
@@ -77,7 +77,7 @@ std::optional<MeasuredFault> TryToKill(
     ++fault.suites;
     fault.seconds += run.seconds;
     const Fate fate = JudgeRun(*suite, run);
-    // Where this suite does not reach it, another one may have.
+    // If this suite does not reach the fault, another one may have.
     if (fate != Fate::kNotReached) fault.fate = fate;
     if (IsKilled(fate)) {
       fault.suite = suite->name;

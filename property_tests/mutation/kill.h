@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kill.h - runs suites without any fault, and then with one until a test
-// notices.
+// kill.h - runs suites without any fault, and then with a fault until a test
+// notices it.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_KILL_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_KILL_H_
 
@@ -29,11 +29,11 @@ struct CleanRun {
 struct KillOptions {
   int jobs = 1;
   double first_timeout = 1800;  // of a run without a fault
-  // A run that takes longer than this, and than ten times as long as without a
-  // fault, is ended.
+  // A run is ended if it takes longer than this and than ten times the run
+  // without a fault.
   double least_timeout = 30;
-  // The id is "" for a run without a fault. What it returns is dropped if
-  // `stop` holds by then.
+  // Runs a suite; the id is "" for a run without a fault. The result is dropped
+  // if `stop` holds by then.
   std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
       run;
   std::function<bool()> stop = [] { return false; };
@@ -45,29 +45,29 @@ class ShortOfMemory : public EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
-// Runs each suite without a fault, and tells of each as it ends, one at a time.
-// A run that SIGKILL ends is repeated; throws ShortOfMemory if that ends so.
+// Runs each suite without a fault, and calls `tell` as each ends, one at a
+// time. Repeats a run that SIGKILL ends; throws ShortOfMemory the second time.
 void RunWithoutFaults(
     const std::vector<const Suite*>& suites, const KillOptions& options,
     const std::function<void(const Suite&, const CleanRun&,
                              const std::string& output)>& tell);
 
-// The suites that reach `id` and pass without a fault, quickest first.
+// Returns the suites that reach `id` and pass without a fault, quickest first.
 std::vector<const Suite*> SuitesFor(
     const std::string& id, const std::vector<Suite>& suites,
     const std::map<std::string, CleanRun>& clean);
 
 // Runs the suites with this fault on until one kills it. `fault` has its text;
-// returns it with its fate. Nothing if it was stopped. SIGKILL is taken as
-// above, except that where only one job runs a second one counts as the
-// fault's doing: it may be what takes the memory.
+// returns it with its fate, or nullopt if stopped. Treats SIGKILL as above,
+// except that if only one job runs, a second SIGKILL is blamed on the fault,
+// which may be what takes the memory.
 std::optional<MeasuredFault> TryToKill(
     MeasuredFault fault, const std::vector<const Suite*>& suites,
     const std::map<std::string, CleanRun>& clean, const KillOptions& options);
 
-// Calls `attempt` with each of `count` indices, several at a time. Where it
-// throws ShortOfMemory it is called again once all others are done, with one
-// index at a time.
+// Calls `attempt` with each of `count` indices, several at a time. For each
+// index for which it throws ShortOfMemory, calls it again once all others are
+// done, one at a time.
 void ForAllAndThenAlone(
     size_t count, const KillOptions& options,
     const std::function<void(size_t, const KillOptions&)>& attempt);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `verify mutate`: plants faults in copies of the real sources, one at a time,
-// and counts which of them the tests notice: faults that somebody chose, or
-// drawn ones (--sampled).
+// `verify mutate`: plants faults, chosen or drawn ones (--sampled), in copies
+// of the real sources, one at a time, and counts those that the tests notice.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -46,16 +45,16 @@ Examples:
       one fault, with what its tests print
   verify mutate --sampled 300 --seed 6
       drawn faults, against every test: two to three hours of two cores;
-      interrupted, the same command goes on
+      after an interruption, the same command continues
   verify mutate --sampled 300 --seed 1 --report
-      what the list says so far; nothing is run
+      the results in the list so far; nothing is run
   verify mutate --sampled 300 --seed 3 --in optimized --log optimized.jsonl
-      of this folder alone, each of its places with the same chance
+      faults drawn only in this folder, each place with the same chance
 
 Exit codes of chosen faults: 0 each is killed, or argued equivalent and alive; 1
 one is not; of drawn ones: 0 at least 95 % are killed, and the interval begins at
 90 % or more; 1 fewer are; 4 too few to say, or not all of them yet. Of both: 2
-an unknown name, a number that is none, a damaged list or one of other sources; 5
+an unknown name, an invalid number, a damaged list or one of other sources; 5
 the build, another compiler, or no memory; 6 void: tests fail without any fault,
 or a canary was misjudged; 75 stopped by a signal, after the report.
 property_tests/mutation/README.md says how to plant another one, and
@@ -65,7 +64,7 @@ struct Options {
   std::vector<std::string> areas, mutants;
   std::string log;
   bool list = false, output = false;
-  SampleOptions sample;  // and what both have
+  SampleOptions sample;  // and options of both modes
 };
 
 void RequireKnown(const std::string& what,
@@ -79,7 +78,7 @@ void RequireKnown(const std::string& what,
   }
 }
 
-// Whether the options ask for it; canaries always run.
+// Whether the options ask for `fault`; canaries always run.
 bool IsChosen(const Options& options, const Fault& fault) {
   const bool all = options.areas.empty() && options.mutants.empty();
   return all || fault.area() == kCanaryArea ||
@@ -109,8 +108,8 @@ ExitCode List(const Options& options) {
   return ExitCode::kDone;
 }
 
-// The faults of which the project has the source, so that whichever of them are
-// asked for, a source is compiled once: those that are not asked for stay off.
+// The faults whose sources the project has, asked for or not, so that each
+// source is compiled only once: faults that are not asked for stay off.
 std::vector<Fault> PlantableFaults(const Options& options,
                                    const SourceTree& tree) {
   std::vector<Fault> faults;
@@ -200,11 +199,12 @@ ExitCode Mutate(Options& options) {
                           options.list || options.output;
   if (is_sampled && has_chosen) {
     throw ConfigError(
-        "--sampled: --area, --mutant, --list and --output are of chosen "
+        "--sampled: --area, --mutant, --list and --output are for chosen "
         "faults; leave them out");
   }
   if (!is_sampled && (options.sample.report || !options.sample.in.empty())) {
-    throw ConfigError("--report and --in are of drawn faults: add --sampled N");
+    throw ConfigError(
+        "--report and --in are for drawn faults; add --sampled N");
   }
   RequireKnown(options);
   if (options.list) return List(options);
@@ -224,28 +224,27 @@ int main(int argc, char** argv) {
                  "compilers or tests at a time [2]")
       ->check(CLI::Range(1, 256));
   app.add_option("--log", options.log,
-                 "a line of JSON for each fault goes into this file; of drawn "
-                 "ones, a run goes on with it "
+                 "write a line of JSON for each fault to this file; with drawn "
+                 "faults, a later run continues from it "
                  "[property_tests/mutation/sampled/seedS.jsonl]");
   app.add_option("--area", options.areas,
-                 "what stands before the dot of ids, as --list shows them "
-                 "[all]");
+                 "the part of ids before the dot, as --list shows them [all]");
   app.add_option("--mutant", options.mutants, "ids, as --list shows them");
   app.add_flag("--list", options.list, "show what is planted, run nothing");
   app.add_flag("--output", options.output,
                "show what the tests of each --mutant print");
   app.add_option("--sampled", options.sample.faults,
-                 "draw so many faults instead")
+                 "draw this many faults instead")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}, "N"));
   app.add_option("--seed", options.sample.seed, "of the draw [1]")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62, "SEED"));
-  app.add_option("--in", options.sample.in,
-                 "draw only in these folders or files "
-                 "(kernels/cuda,optimized), with a --log of its own: what it "
-                 "says is of them alone")
+  app.add_option(
+         "--in", options.sample.in,
+         "draw only in these folders or files (kernels/cuda,optimized), with a "
+         "--log of its own; its results are for them alone")
       ->type_name("PATH,...");
   app.add_flag("--report", options.sample.report,
-               "show what the list of drawn faults says, run nothing");
+               "show the results in the list of drawn faults, run nothing");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

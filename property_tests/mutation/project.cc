@@ -21,7 +21,7 @@ Json Parse(const fs::path& listing) {
   Json json = Json::parse(ReadWholeFile(listing), nullptr, false);
   if (!json.is_object()) {
     throw DataError(listing.string() +
-                    ": no JSON object; build it again (./bazelw build)");
+                    ": not a JSON object; build it again (./bazelw build)");
   }
   return json;
 }
@@ -55,7 +55,7 @@ void Add(const Json& json, const fs::path& root, Project& project) {
                                           program.at("programs")};
 }
 
-// A program's output; throws EnvironmentError with its errors if it fails.
+// A program's output. Throws EnvironmentError with its errors if it fails.
 std::string OutputOf(const std::vector<std::string>& arguments,
                      const fs::path& folder) {
   ProcessOptions options;
@@ -129,7 +129,7 @@ Project ReadProject(const fs::path& workspace, const fs::path& flags,
       FirstLine(OutputOf({bazelw, "info", "execution_root"}, workspace));
   const fs::path bin =
       FirstLine(OutputOf({bazelw, "info", "bazel-bin"}, workspace));
-  // Only today's targets: the folder may have listings of others from earlier.
+  // Only current targets: the folder may have listings of earlier ones.
   std::istringstream labels(OutputOf(
       {bazelw, "query",
        "kind('cc_(library|binary|test) rule|_shim_variant_test rule', " + all +

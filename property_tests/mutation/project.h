@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// project.h - what the tests and programs are made from, as Bazel says
-// (mutant_listing in bazel/mutants.bzl), for a build of our own.
+// project.h - what the tests and programs are made from, according to Bazel
+// (mutant_listing in bazel/mutants.bzl), for a separate build.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_
 
@@ -19,7 +19,7 @@ struct Unit {
   std::string key;     // PACKAGE/TARGET/FILE.o
   std::string source;  // path from the root
   std::vector<std::string> flags;
-  bool always_linked = false;  // else only if a symbol of it is asked for
+  bool always_linked = false;  // else only if a symbol is needed
   std::string compiler;  // used with exactly these flags; "": the common one
   bool is_test = false;
 };
@@ -46,8 +46,8 @@ struct Project {
   std::vector<std::string> flags, linkopts;  // common to all
 };
 
-// Adds a listing whose paths are relative to `root`. Throws DataError naming
-// the place for any other text.
+// Adds a listing whose paths are relative to `root`. Throws DataError, naming
+// the place, if it is not a listing.
 void ReadListing(const std::filesystem::path& listing,
                  const std::filesystem::path& root, Project& project);
 // Reads mutant_flags of bazel/mutants.bzl.
@@ -55,12 +55,12 @@ void ReadFlags(const std::filesystem::path& listing, Project& project);
 
 // Has Bazel write the listings of these programs (paths) and of all that they
 // are made from, or of //..., in `workspace`, and reads them. Throws
-// EnvironmentError if it fails.
+// EnvironmentError if Bazel fails.
 Project ReadProject(const std::filesystem::path& workspace,
                     const std::filesystem::path& flags,
                     const std::set<std::string>& programs = {});
 
-// Whether faults are drawn in this file: a source of reference/, kernels/,
+// Whether faults are drawn in this file, a source in reference/, kernels/,
 // optimized/, trainer/ or golden/ that is not only for tests.
 bool IsProduct(const std::string& path);
 

@@ -86,7 +86,7 @@ class Scan {
         const std::string_view end = text[i + 1] == '/' ? "\n" : "*/";
         const size_t at = text.find(end, i + 2);
         if (at == text.npos) {
-          is_closed = false;  // what follows would become part of the comment
+          is_closed = false;  // it would swallow what follows
           return;
         }
         i = at + end.size() - 1;
@@ -172,7 +172,7 @@ class Writer {
   }
 
  private:
-  // Keeps what follows on its line.
+  // Joins lines, so that the text that follows stays on its line.
   static std::string InOneLine(std::string text) {
     std::ranges::replace(text, '\n', ' ');
     return text;
@@ -257,7 +257,7 @@ std::string Rewrite(std::string_view text, std::vector<Edit> edits) {
     if (!open.empty() && open.back()->span.end < edit.span.end) {
       throw DataError(fmt::format(
           "{} and {} overlap in line {}, and neither holds the other: choose "
-          "the same text for both, or texts apart",
+          "the same text for both, or texts that do not overlap",
           open.back()->id, edit.id, LineOf(text, edit.span.begin)));
     }
     open.push_back(&edit);

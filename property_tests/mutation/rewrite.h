@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rewrite.h - writes faults into the text of a source, each behind its switch
-// (switch.h). This file does not know where faults come from: a handwritten
-// table (fault_table.h) finds its places by their text, and programs give
-// offsets.
+// (switch.h), wherever they come from: a handwritten table (fault_table.h)
+// finds its places by their text, and programs give offsets.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_REWRITE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_REWRITE_H_
 
@@ -31,11 +30,11 @@ struct Pattern {
 // than once, naming the lines.
 Span FindOnce(std::string_view text, const Pattern& pattern);
 
-// Where the string or the character that begins at `i` has its other quotation
-// mark, or the end of a text without one; `i` itself if neither begins there.
+// The offset of the other quotation mark of the string or character that begins
+// at `i`, or the text's end if there is none; `i` if neither begins there.
 size_t QuotationEnd(std::string_view text, size_t i);
 
-// A line of the text, from 1.
+// The line of `offset`, counted from 1.
 int LineOf(std::string_view text, size_t offset);
 
 enum class Syntax {
@@ -50,11 +49,12 @@ struct Edit {
   std::string instead;
 };
 
-// `text` with all edits and unchanged line numbers. An edit inside another is
-// made in the other's original text; each of several edits of one span can be
-// switched on. Throws DataError naming both ids if two overlap otherwise, and
-// naming one that cannot be written: brackets that do not match, a comment or a
-// preprocessor line to be inserted, a text replaced by itself.
+// Returns `text` with all edits and unchanged line numbers. An edit inside
+// another is made in the other's original text; each of several edits of one
+// span can be switched on. Throws DataError naming both ids if two edits
+// overlap otherwise, and naming one id if it cannot be written: brackets that
+// do not match, a comment or a preprocessor line to be inserted, a text
+// replaced by itself.
 std::string Rewrite(std::string_view text, std::vector<Edit> edits);
 
 }  // namespace softmoe::mutation

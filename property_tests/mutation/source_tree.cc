@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The paths in lines #include "PATH", and FOLDER/NAME for each #include <NAME>,
-// in whichever of `folders` it may be.
+// Returns PATH of each line #include "PATH", and FOLDER/NAME of each #include
+// <NAME> for every FOLDER of `folders`.
 std::vector<std::string> Included(std::string_view text,
                                   const std::vector<std::string>& folders) {
   constexpr std::string_view kInclude = "#include ";
@@ -58,7 +58,7 @@ SourceTree::SourceTree(const Project& project, fs::path tree,
     fs::copy_file(file, folder_ / path);
     if (!IsMade(file)) all += path + "\n" + Sha256Hex(text) + "\n";
   }
-  std::map<std::string, fs::path> read;  // by tests
+  std::map<std::string, fs::path> read;  // files that tests read
   for (const auto& [path, program] : project.programs) {
     if (!program.is_test) continue;
     read.insert(program.files.begin(), program.files.end());

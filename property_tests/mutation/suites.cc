@@ -34,7 +34,7 @@ const std::set<std::string>& Programs() {
   return programs;
 }
 
-// Test files that take long: the tests that suffice.
+// For test files that take long, the tests that suffice.
 const std::map<std::string, std::string>& Filters() {
   static const std::map<std::string, std::string> filters = {
       {"optimized/simulated_ranks_test",
@@ -87,13 +87,13 @@ constexpr char kRapidCheck[] = "seed=20260120 noshrink=1";
 
 constexpr size_t kKeptOutput = 64 << 10;
 
-constexpr double kSecondsBetweenLooks = 0.05;  // at a request to stop
+constexpr double kSecondsBetweenLooks = 0.05;  // for a request to stop
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Variables that say how this process was started would mislead another one.
+// Variables that say how this process was started would mislead a test's.
 bool IsAboutThisProcess(std::string_view entry) {
   for (const std::string_view prefix :
        {"TEST_", "TESTBRIDGE_", "GTEST_", "XML_", "RUNFILES_", "BUILD_",
@@ -117,8 +117,8 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   return result;
 }
 
-// Starts tests in the folder where `bazel test` does, each leading its own
-// process group.
+// Options that start a suite in the folder where `bazel test` does, as the
+// leader of its own process group.
 ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
                          const fs::path& folder) {
   const fs::path& runfiles = suite.runfiles;
@@ -144,7 +144,7 @@ void Finish(Process& process, double timeout, const std::function<bool()>& stop,
     const double left = std::max(0.0, timeout - SecondsSince(start));
     in_time = process.Wait(std::min(left, kSecondsBetweenLooks));
   } while (!in_time && SecondsSince(start) < timeout && !stop());
-  process.Kill();  // or whatever it may have left running
+  process.Kill();  // or what it may have left running
   run.seconds = SecondsSince(start);
   if (!in_time) {
     run.end = SuiteRun::End::kTimedOut;
@@ -156,8 +156,7 @@ void Finish(Process& process, double timeout, const std::function<bool()>& stop,
   }
 }
 
-// A table of ids, none of them ticked, as switch.h wants it; and those that are
-// ticked in one.
+// Writes a table of ids, none of them ticked, as switch.h expects it.
 void WriteTable(const std::vector<std::string>& ids, const fs::path& file) {
   std::string text;
   for (const std::string& id : ids) text += "- " + id + "\n";
@@ -215,8 +214,8 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const fs::path& scratch, const std::function<bool()>& stop,
                   const std::vector<std::string>& ids) {
   static std::atomic<int> number = 0;
-  // A suite may outlive a driver that was killed, and still count in a folder
-  // of that driver's.
+  // A suite may outlive a driver that was killed, and still count in that
+  // driver's folder.
   const fs::path folder = scratch / fmt::format("{}-{}", getpid(), ++number);
   MakeFolder(folder);
   // (A short file would count as a fault that nothing reaches.)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// suites.h - the suites of tests that must kill faults: a program, its
-// arguments, the exit code by which it says that it failed; and one run of it,
+// suites.h - the suites of tests that must kill faults, each a program, its
+// arguments and the exit code of a failed test; and single runs of a suite,
 // with at most one mutant switched on.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
@@ -15,7 +15,7 @@
 
 namespace softmoe::mutation {
 
-// failing_exit of a suite whose every failure is that of a test.
+// The failing_exit of a suite in which every nonzero exit is a test's failure.
 inline constexpr int kAnyFailingExit = 0;
 
 struct Suite {
@@ -23,11 +23,11 @@ struct Suite {
   std::string program;  // path from the root
   std::vector<std::string> arguments = {};
   int failing_exit = 1;
-  // The folder below which `program` is: the build says (build.h).
+  // The folder that contains `program`, set by the build (build.h).
   std::filesystem::path runfiles = {};
 };
 
-// The suite that a fault names, one process that ends at its first failure:
+// The suite that a fault names, a process that ends at its first failure:
 //
 //   ROOM/x_test          the tests of that file, of which a few are enough for
 //                        some (suites.cc), in the test program of their room
@@ -40,7 +40,7 @@ struct Suite {
 //   verify OP edges      the sizes that are never drawn (Operation::edges)
 //   verify OP bf16 edges these on the CUDA source alone, with bf16 activations
 //
-// Whether there is such a source, a test says (faults_test.cc).
+// Does not check that the source exists; faults_test.cc does.
 Suite SuiteOf(const std::string& name);
 
 struct SuiteRun {
@@ -49,27 +49,27 @@ struct SuiteRun {
   int code = 0;       // exit status, or the signal
   uint64_t hits = 0;  // how often the mutant's place was evaluated
   double seconds = 0;
-  std::set<std::string> reached;  // of the ids that were asked for
+  std::set<std::string> reached;  // a subset of the requested ids
   std::string output;             // stdout and stderr; at most the last 64 KiB
 
-  // The signal that ended it, which a script reports by a code above 128; 0 if
-  // none did, or if it was the driver's own.
+  // The signal that ended it, which a script reports as a code above 128; 0 if
+  // none did, or if the driver sent it.
   int Signal() const;
 };
 
 // Runs `suite` with fault `id` ("" for none) in its runfiles, with a fresh
 // folder below `scratch`, and without the environment variables that concern
-// this process itself. After `timeout` seconds it is killed, with everything
-// that it started; so it is as soon as `stop` holds, and then what is returned
+// this process itself. Kills it, with everything that it started, after
+// `timeout` seconds or as soon as `stop` holds; in the latter case the result
 // says nothing about the suite. Throws EnvironmentError if it cannot be
-// started. `ids` are faults of which is asked whether their places were
+// started. `ids` are the faults for which to report whether their places were
 // evaluated.
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const std::filesystem::path& scratch,
                   const std::function<bool()>& stop,
                   const std::vector<std::string>& ids = {});
 
-// The shell command with which a person does the same without this driver.
+// Returns the shell command that does the same without this driver.
 std::string SuiteCommand(const Suite& suite, const std::string& id);
 
 }  // namespace softmoe::mutation

@@ -16,8 +16,8 @@ namespace {
 
 using Counter = std::atomic<uint64_t>;
 
-// The counter in the driver's file; without such a file, a counter of this
-// process: nothing is counted when a person switches a fault on by hand.
+// The counter in the driver's file, or, without such a file, one of this
+// process: when a person switches a fault on by hand, nothing is counted.
 Counter* MapCounter() {
   static Counter own;
   const char* path = std::getenv("SOFTMOE_MUTANT_HITS");

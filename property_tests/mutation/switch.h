@@ -10,8 +10,8 @@
 namespace softmoe::mutant {
 
 // Whether $SOFTMOE_MUTANT names this fault. Called when its place is evaluated
-// for the first time: in the file $SOFTMOE_MUTANT_REACHED, if there is one, the
-// line "- ID" becomes "+ ID".
+// for the first time; in the file $SOFTMOE_MUTANT_REACHED, if there is one,
+// changes the line "- ID" to "+ ID".
 bool IsOn(const char* id);
 // Counts one more evaluation of the fault that is on, in the file
 // $SOFTMOE_MUTANT_HITS, which the driver shares with all processes of a run.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// testing.h - small projects for the tests of planted and drawn faults.
+// testing.h - small projects for tests of planted and drawn faults.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_TESTING_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_TESTING_H_
 
@@ -12,9 +12,9 @@
 
 namespace softmoe::mutation {
 
-// Sources by their paths, in a folder of its own, with the switch. Each .cc
-// file is a unit; that of a test is a program, too, linked with what it asks
-// for of the units that are no tests.
+// Sources by their paths, and the switch, in a separate folder. Each .cc file
+// is a unit; a test's is also a program, linked with those units that it needs
+// and that are not tests.
 class TestProject {
  public:
   explicit TestProject(const std::map<std::string, std::string>& sources);

@@ -18,7 +18,7 @@ double MoveByUlps(double value, int64_t ulps) {
   return value;
 }
 
-// S(x) by its definition in plain double: good enough as a target.
+// S(x) by its definition in plain double, which is good enough as a target.
 double SumOfCdfs(const std::vector<double>& scores, double x,
                  double temperature) {
   double sum = 0;
@@ -45,7 +45,7 @@ Gap WidestGap(std::vector<double> scores) {
   return widest;
 }
 
-// For k beside an integer, T is mostly so low that the scores have a gap.
+// For k beside an integer, T is mostly low enough for the scores to have a gap.
 double GenerateTemperature(KClass k_class, const std::vector<double>& scores) {
   const double width = WidestGap(scores).width;
   if (k_class == KClass::kBesideInteger && width > 0 && *Uniform(0, 4) > 0) {
@@ -55,8 +55,8 @@ double GenerateTemperature(KClass k_class, const std::vector<double>& scores) {
   return *rc::gen::element(1.0, 5.0, 0.1, 0.3, 1e-2, 1e-3, 30.0, 1e3);
 }
 
-// Near j, and never j itself: where the gap below the j-th score is wide, the
-// weights at it depend on k - j, however small that is.
+// Returns a number near j, but never j itself: where the gap below the j-th
+// score is wide, the weights at the gap depend on k - j, however small it is.
 double MoveBesideInteger(int64_t j) {
   const double integer = static_cast<double>(j);
   const double side = *rc::gen::element(-1.0, 1.0);

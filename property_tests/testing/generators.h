@@ -3,10 +3,9 @@
 // generators.h - RapidCheck generators of score rows and LapSum problems.
 //
 // Random scores are the easy case. The generators plant what breaks routing
-// code: exact ties, ties but for a few ulp, plateaus, one dominant score,
-// scores of size 1e-6 and 1e3, temperatures from 1e-3 to 1e3, and k at
-// integers, beside them, at the ends and at node values S(r_i) give or take
-// 3 ulp.
+// code: exact ties, ties up to a few ulp, plateaus, one dominant score, scores
+// of size 1e-6 and 1e3, temperatures from 1e-3 to 1e3, and k at integers,
+// beside them, at the ends and within 3 ulp of node values S(r_i).
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_
 
@@ -53,8 +52,8 @@ struct LapSumCase {
 };
 std::ostream& operator<<(std::ostream& os, const LapSumCase& lapsum_case);
 
-// Uniform in [min, max) at every RapidCheck size, unlike inRange, which grows
-// with it.
+// Uniform in [min, max) at every RapidCheck size, whereas inRange's range grows
+// with the size.
 rc::Gen<int64_t> Uniform(int64_t min, int64_t max);
 
 // A multiple of 2^-20 in [-1, 1), shrinking towards 0.

@@ -39,29 +39,30 @@ inline constexpr double kTiny = 0x1p-1020;
 
 reference::Vector ToVector(const std::vector<double>& values);
 
-// SolveLapSum of a case.
+// Calls SolveLapSum for a case.
 reference::LapSum Solve(const LapSumCase& lapsum_case);
 
-// |p_i - exact| of every weight.
+// Bound on |p_i - exact| of every weight.
 reference::Vector WeightBounds(const reference::LapSum& solution);
 
-// |t - exact|: the root's error in units of T.
+// Bound on |t - exact|, the root's error in units of T.
 double RootBound(const reference::LapSum& solution);
 
 // (root of a - root of b)/T without the cancellation of r/T, for two solutions
 // with the same temperature.
 double RootDifference(const reference::LapSum& a, const reference::LapSum& b);
 
-// |RootDifference - exact|.
+// Bound on |RootDifference - exact|.
 double RootDifferenceBound(const reference::LapSum& a,
                            const reference::LapSum& b);
 
 // Densities and shares are two computations of the same thing: f_i = q_i sum f
-// up to a relative u(2|u_i| + 2|t| + 16). The sum over i of f_i times that:
-// what a sum of f_i c_i that should cancel may leave, per unit of max|c|.
+// up to a relative u(2|u_i| + 2|t| + 16). Returns the sum of f_i times this
+// error: what a sum of f_i c_i that should cancel may leave, per unit of
+// max|c|.
 double DensityShareBound(const reference::LapSum& solution);
 
-// A sum with compensation, so that the test's own sum does not count.
+// A sum with compensation, so that the test's own rounding does not count.
 double SumOf(const reference::Vector& values);
 
 }  // namespace softmoe::property_tests

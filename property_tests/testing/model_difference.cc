@@ -34,7 +34,7 @@ constexpr double kLambda = 8;
 // The tolerance rules of a precision; the header gives the reasons.
 struct Rule {
   int runs;            // runs of the moved reference
-  double meaningless;  // a tolerance of so much of a tensor's norm
+  double meaningless;  // a tolerance of this share of a tensor's norm
 };
 Rule RuleOf(const Config& config) {
   return config.training.precision == Precision::kBf16 ? Rule{16, 0.5}
@@ -114,7 +114,7 @@ Outputs FromReference(const ModelCase& c, const ParameterLayout& layout,
   return OutputsOf(all, layout);
 }
 
-// The model's pass, and what the reference needs to replay it.
+// The model's pass, with what the reference needs to replay it.
 struct ModelPass {
   Outputs outputs;
   optimized::StepStats stats;
@@ -150,7 +150,7 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
       LossScale(c), kGroupScale, gradients);
   pass.allocations = model.Allocations(routing);
   pass.outputs.Add("loss", pass.stats.loss_sum);
-  // All are asked for before one is read: each is valid until the next pass.
+  // All are requested before one is read: each is valid until the next pass.
   std::vector<optimized::RoutingView> views;
   for (int64_t l = 0; l < c.config.model.num_layers; ++l) {
     views.push_back(model.LastRouting(l));
@@ -189,8 +189,8 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
   return pass;
 }
 
-// Outputs of run `r` of the moved reference: parameters moved by u or, in bf16,
-// stored numbers by 2^-8.
+// Outputs of run `r` of the moved reference: parameters are moved by u or, in
+// bf16, stored numbers by 2^-8.
 Outputs MovedOutputs(const ModelCase& c, const ParameterLayout& layout,
                      const Vector& parameters,
                      const std::vector<RoutingReplay>& replay, int r) {
@@ -212,8 +212,8 @@ Outputs MovedOutputs(const ModelCase& c, const ParameterLayout& layout,
   return FromReference(c, layout, moved, replay, nullptr);
 }
 
-// Root mean square over the runs of an output's distance from the unmoved one,
-// and of that of its most moved element.
+// The root mean squares, over the runs, of an output's distance from the
+// unmoved one and of that of its most moved element.
 struct Response {
   double norm, element;
 };
@@ -285,9 +285,8 @@ class Comparison {
     return kLambda * std::sqrt(roundings) * response + 4 * kFloatUnit * norm;
   }
 
-  // Compares each layer's selection with the one that the reference would make
-  // from the same state (in bf16, from the same scores), and the counts with
-  // the selection.
+  // Compares each layer's selection with the reference's from the same state
+  // (in bf16, from the same scores), and the counts with the selection.
   void CompareRouting(const ModelPass& pass,
                       const reference::GroupResult& result,
                       const std::vector<double>& score_responses) {
@@ -358,7 +357,7 @@ class Comparison {
 
   void CompareAllocation(size_t l, const optimized::LayerAllocation& got,
                          const reference::LayerAllocation& expected) {
-    // Both in double: a softmax over the layers plus three roundings.
+    // Both compute in double: a softmax over the layers plus three roundings.
     const double tolerance =
         (3.0 * static_cast<double>(case_.config.model.num_layers) + 6) *
         0x1p-52 * expected.mean_active;
@@ -391,8 +390,8 @@ class Comparison {
     }
   }
 
-  // What the load balance counts: the active set (soft routers), or the top
-  // scores.
+  // Compares what the load balance counts: the active set (soft routers), or
+  // the top scores.
   void CompareBalanceCounts(size_t l, const ModelPass& pass,
                             const reference::LayerRouting& layer,
                             double score_error) {

@@ -8,19 +8,19 @@
 // a sum of n terms collects n of them: sqrt(n) u if they are independent, times
 // lambda = 8 for a false-alarm rate below 1e-9 (Higham and Mary;
 // core/testing/bounded.h). How far such perturbations carry is not estimated
-// but measured, on the reference: it is run again with every parameter moved by
-// +-u (random signs), and the root mean square of what comes out differently
-// is the response s of each output. So
+// but measured on the reference: it is run again with every parameter moved by
+// +-u (random signs), and the root mean square of the change of each output is
+// its response s. So
 //
 //   |got - expected|_2 <= lambda sqrt(n_max) s + 4 u |expected|_2
 //
 // per tensor, n_max being the longest sum in the model. The second term is the
 // rounding of the output and of the scale factors, which no parameter carries.
-// A tolerance above 1e-3 of its tensor's norm says nothing: MISTRUSTED. The z
-// loss of a single token is an example, where its logsumexp is near 0.
+// A tolerance above 1e-3 of its tensor's norm says nothing: MISTRUSTED. An
+// example is the z loss of a single token whose logsumexp is near 0.
 //
 // In bf16 it is storage that rounds, not sums: every stored number by 2^-8 or
-// less, once. How far that carries is measured, too, by a program of which each
+// less, once. How far that carries is also measured, by a program in which each
 // stored number is moved by a random relative amount, uniform within 2^-8
 // (moved_transformer.h): no less than rounding moves it, and at no fewer
 // places. Its runs are samples of the same distribution as the model's error,
@@ -30,19 +30,19 @@
 //
 // with s the root mean square distance of 16 runs from the exact pass: for a
 // scalar, whose error is normal, that fails once in 2 million (Student's t with
-// 16 degrees of freedom), for a tensor hardly ever. It is too wide to see where
-// a number was rounded; a tolerance above half of its tensor's norm could not
-// tell it from nothing at all: MISTRUSTED.
+// 16 degrees of freedom), for a tensor hardly ever. This is too wide to show
+// where a number was rounded; a tolerance above half of its tensor's norm could
+// not tell the tensor from zero: MISTRUSTED.
 //
-// Routing. Selections may differ from the reference's own where a score or a
-// soft weight is within its tolerance of the boundary, nowhere else, and for no
-// more than 2 % of the tokens and two: near-ties are rare. The response and the
-// size that give the tolerance of a score are the largest of its layer's. The
-// reference then replays the model's selection, so that everything downstream
-// is compared with the same choice. In bf16 the boundary is that of the model's
-// own scores, which are floats in both. So are soft weights: in either
-// precision each is within the bounds of the kernels' router (error_bounds.h)
-// of what the reference makes of the model's own scores.
+// Routing. Selections may differ from the reference's own only where a score or
+// a soft weight is within its tolerance of the boundary, and for no more than 2
+// % of the tokens plus two: near-ties are rare. The response and the size that
+// give the tolerance of a score are the largest in its layer. The reference
+// then replays the model's selection, so that everything downstream is compared
+// with the same choice. In bf16 the boundary is that of the model's own scores,
+// which are floats in both precisions. So are soft weights: in either precision
+// each is within the bounds of the kernels' router (error_bounds.h) of what the
+// reference makes of the model's own scores.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 
@@ -82,7 +82,7 @@ ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
 struct ModelDifference {
   std::vector<std::string> defects;     // empty: all outputs agree
   std::vector<std::string> mistrusted;  // outputs that could not tell
-  int64_t outputs = 0;                  // number compared, including those
+  int64_t outputs = 0;                  // compared, including mistrusted
   int64_t decisions = 0;                // (token, layer) pairs
   int64_t ambiguous = 0;   // of them, selected differently near a tie
   double utilisation = 0;  // largest |error| / tolerance
@@ -97,13 +97,13 @@ struct ModelDifference {
 using ModelMaker = std::function<std::unique_ptr<optimized::Model>(
     const Config& config, int64_t group_sequences)>;
 
-// Runs the model on `pool` and the reference, and compares.
+// Runs the model on `pool` and the reference, and compares them.
 ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool);
 // Does the same for a model on any backend.
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelMaker& make_model);
 
-// Does the same with another case for the reference: shows how the comparison
+// Does the same with another case for the reference, to show how the comparison
 // judges a model that computes something else.
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelCase& reference_case,

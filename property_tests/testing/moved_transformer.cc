@@ -21,7 +21,7 @@
 namespace softmoe::property_tests {
 namespace {
 
-// The way numbers are moved during its lifetime.
+// How numbers are moved during this object's lifetime.
 class Moves {
  public:
   Moves(double unit, uint64_t seed) : unit_(unit), draws_(seed) {
@@ -206,8 +206,8 @@ class Block {
   }
 
  private:
-  // The gradient of the router's input: from the gates plus the auxiliary
-  // losses, which are all there is if nothing comes from above.
+  // The gradient of the router's input, from the gates and the auxiliary
+  // losses; from these alone if nothing comes from above.
   Matrix RouterBackward(const Matrix& d_gates, double auxiliary_scale,
                         Matrix* d_router_weight, double* d_mean_active) const {
     const reference::MoeLayerSettings& moe = settings_.moe;

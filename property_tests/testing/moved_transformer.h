@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // moved_transformer.h - the reference's model, computed by a program that
-// stores as bf16 at least what DESIGN.md ("Types on a device") says; but each
-// stored number is moved by a random relative amount instead of being rounded.
-// Repeated runs show how far such storage carries.
+// stores as bf16 at least what DESIGN.md ("Types on a device") says, but moves
+// each stored number by a random relative amount instead of rounding it.
+// Repeated runs show how far such storage errors carry.
 //
 // A plain program (property_tests/verify/engine/naive.h) stores the result of
-// every operation, and sums once they are complete; the reference's formulas
+// every operation, and of a sum once it is complete; the reference's formulas
 // are run over such numbers. Numbers that are never bf16 are not moved: the
 // router from its input to its gates and back, logits and losses, and products
 // that are parameter gradients.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Without moves it is the reference's model, up to roundings of double.
+// Without moves, it is the reference's model up to roundings of double.
 #include "property_tests/testing/moved_transformer.h"
 
 #include <gtest/gtest.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// oracle_bounds.h - how far a model's numbers may be from those that PyTorch
-// recorded in golden/oracles with its own errors.
+// oracle_bounds.h - how far a model's numbers may be from those of PyTorch in
+// golden/oracles, which are recorded with their errors.
 //
-// The oracle recorded e, the largest error of its own float32 runs: errors are
-// linear in the unit of rounding, so in double they are e 2^-29 (stored as
-// `error`), in float e. Another implementation makes other errors of the same
-// kind; where it adds n terms one after another and torch by halves, up to
-// sqrt(n) larger ones, n being the longest sum in the model. Both sides err:
-// (1 + sqrt(n)) e. Both round what comes out: 2 units more.
+// The oracle recorded e, the largest error of its own float32 runs. Errors are
+// linear in the unit of rounding, so they are e 2^-29 in double (stored as
+// `error`) and e in float. Another implementation makes other errors of the
+// same kind, up to sqrt(n) times larger where it adds n terms one after another
+// and torch adds by halves, n being the longest sum in the model. Both sides
+// err: (1 + sqrt(n)) e. Both round the result: 2 units more.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_ORACLE_BOUNDS_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_ORACLE_BOUNDS_H_
 
@@ -36,8 +36,8 @@ inline double ErrorFactor(const ModelConfig& m, int64_t num_tokens) {
   return 1 + std::sqrt(LongestSum(m, num_tokens));
 }
 
-// Of arithmetic with unit of rounding `unit`; `error` is that of the oracle in
-// double.
+// The bound for arithmetic with unit of rounding `unit`; `error` is the
+// oracle's error in double.
 inline double OracleBound(double expected, double error, double factor,
                           double unit) {
   return factor * error * unit / kDoubleUnit + 2 * unit * std::abs(expected);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// small_training.h - a small model with all optional parts, and its updates:
-// tests train it on any device to compare bits.
+// small_training.h - a small model with all optional parts, and its updates;
+// tests train it on any device and compare bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_SMALL_TRAINING_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_SMALL_TRAINING_H_
 
@@ -17,7 +17,7 @@
 namespace softmoe::property_tests {
 
 // Two layers, five experts, both auxiliary losses, no noise; odd sizes in fp32,
-// sizes suited to bf16 there.
+// suitable sizes in bf16.
 Config SmallConfig(RouterKind router, Precision precision = Precision::kFp32);
 
 // Smaller still, with input jitter, and updates of `kSmallGroups` balance
@@ -62,7 +62,7 @@ struct TrainingState {
 };
 
 // Trains a model of `make` for some updates. `interrupted`: midway everything
-// goes to the host, and a new model goes on.
+// is copied to the host, and a new model continues.
 //
 //   after_each  called with the model after each update
 TrainingState TrainSmall(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// training_oracle.h - golden/oracles/training.h5 in memory (for the tests that
-// read it). Losses and gradients are met within oracle_bounds.h.
+// training_oracle.h - golden/oracles/training.h5 in memory, for the tests that
+// read it. Losses and gradients must match within oracle_bounds.h.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of AdamW hold programs that decay before they step, and none that
-// decays otherwise.
+// The bounds of AdamW admit programs that apply weight decay before the step,
+// and none that applies it elsewhere.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 
 enum class Decay { kByFactor, kByProduct, kLast, kInGradient };
 
-// A step of torch.optim.AdamW in float, of a matrix alone, without clipping.
+// One step of torch.optim.AdamW in float, on a matrix alone, without clipping.
 class AdamWInFloat : public Implementation {
  public:
   explicit AdamWInFloat(Decay decay) : decay_(decay) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bounds at each dtype tell right from wrong: at f64 a correct program may
-// compute in another way; at bf16 an operation may round what the dtype has it
-// round, and no more.
+// compute differently from the reference; at bf16 an operation may round only
+// what that dtype requires it to round.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@
 namespace softmoe::verify {
 namespace {
 
-// Somebody's correct program in double, which need not compute as the reference
-// does.
+// Somebody's correct program in double, which computes differently from the
+// reference.
 class AnotherInDouble : public Implementation {
  public:
   std::string name() const override { return "another"; }
@@ -108,7 +108,7 @@ TEST(BoundsAtDtypes, AtF64ACorrectProgramMayComputeInAnotherWay) {
   AnotherInDouble another;
   const std::pair<const char*, int> kWords[] = {
       {"op=rope", 30},
-      // Of a sum of 40,002 squares, every digit of the norm counts.
+      // The norm sums 40,002 squares, and every digit of it counts.
       {"op=adamw steps=1 matrix_size=40001 vector_size=1 clip_norm=1e-6 "
        "fill=generic",
        3},
@@ -127,11 +127,11 @@ TEST(BoundsAtDtypes, AtF64ACorrectProgramMayComputeInAnotherWay) {
       EXPECT_FALSE(result.failed()) << CaseText(c) << "\n" << result.reason;
       largest = std::max(largest, result.utilisation());
     }
-    EXPECT_GT(largest, 1e-3) << words;  // not by a bound without meaning
+    EXPECT_GT(largest, 1e-3) << words;  // the bound means something
   }
 }
 
-// The bodies at double show what no comparison of floats can.
+// The kernel bodies at double show what no comparison of floats can.
 TEST(BoundsAtDtypes, DoubleSeesWhatFloatHides) {
   for (const auto& [base, code] :
        {std::pair<const char*, ExitCode>{"cpu:v3", ExitCode::kDone},
@@ -146,9 +146,9 @@ TEST(BoundsAtDtypes, DoubleSeesWhatFloatHides) {
   }
 }
 
-// The values of all keys are the same, so their products with d_out are, and
-// add up to exactly 0; the products of d_out with the mean of the values, as it
-// is rounded, do not.
+// All keys have the same values and hence the same products with d_out, which
+// add up to exactly 0; the products of d_out with the rounded mean of the
+// values do not.
 TEST(BoundsAtDtypes, TheGradientOfAttentionMayUseTheRoundedOutput) {
   constexpr double kUnit = 0x1p-23, kA = 7654321 * kUnit, kB = 6123457 * kUnit;
   for (const std::string impl : {"cpu:v3 dtype=f32", "cpu:double dtype=f64"}) {
@@ -170,8 +170,8 @@ TEST(BoundsAtDtypes, TheGradientOfAttentionMayUseTheRoundedOutput) {
 }
 
 // Scores of size 1e5 that differ by less than their error: e^(difference) has
-// no bound. That decides nothing, unless an element that has a bound is wrong,
-// or an element is not a number.
+// no bound. The case is then inconclusive, unless an element that has a bound
+// is wrong or an element is NaN.
 TEST(BoundsAtDtypes, IllConditionedDataIsInconclusive) {
   const Operation& op = FindOperation("attention");
   for (const auto& [fault, status] :
@@ -187,7 +187,7 @@ TEST(BoundsAtDtypes, IllConditionedDataIsInconclusive) {
     TensorMap inputs = InputsOf(op, c);
     Tensor& qkv = inputs["qkv"];
     for (int64_t i = 0; i < qkv.size(); ++i) {
-      // The last token alone; its score against itself is the largest.
+      // Changes the last token only; its score against itself is the largest.
       if (i % 18 < 12 && i >= 3 * 18) qkv.values[i] = 3000 + i % 6;
     }
     const CaseResult result = CheckInputs(c, inputs, *implementation);
@@ -197,7 +197,7 @@ TEST(BoundsAtDtypes, IllConditionedDataIsInconclusive) {
   }
 }
 
-// Where float's arithmetic ends in one rounding to bf16, its bound leaves no
+// Where arithmetic in float ends with one rounding to bf16, the bound leaves no
 // room for truncation.
 TEST(BoundsAtDtypes, TruncationToBf16IsOutsideTheDerivedBounds) {
   for (const std::string fault : {"none", "truncate"}) {
@@ -238,8 +238,8 @@ TEST(BoundsAtDtypes, AnOutputInFloatIsNotRoundedToBf16) {
   EXPECT_EQ(expected.outputs.at("y").derivation, "rmsnorm-f32/5+bf16/1");
 }
 
-// What rope copies and what cast rounds has no bound to hide in: neither half
-// of the gap above 1, nor the underflow of products.
+// Elements that rope copies or cast rounds must be equal. No bound may hide an
+// error in them: neither half of the gap above 1 nor the underflow of products.
 TEST(BoundsAtDtypes, AtBf16WhatIsCopiedOrRoundedIsEqual) {
   const auto changed = [](const std::string& output, double (*change)(double)) {
     return Spoilt("reference_bf16",
@@ -286,8 +286,8 @@ TEST(BoundsAtDtypes, TheRuleForBf16SeesFaults) {
   }
 }
 
-// Where logits that are stored as bf16 would change the weights: our kernels do
-// not store them, somebody else's may, whose bounds exceed most values then.
+// Storing logits as bf16 would change the weights here. Our kernels do not
+// store them; other programs may, so their bounds exceed most values.
 TEST(BoundsAtDtypes, OurKernelsAreHeldToWhatTheyStore) {
   for (const auto& [impl, status, derivation] :
        {std::tuple("faulty:batch:out:reference_bf16", Status::kMistrusted,
@@ -348,7 +348,7 @@ TEST(BoundsAtDtypes, AtBf16AnAdditionCountsTwice) {
   for (const char* name : {"hidden", "head_weight"}) {
     inputs.at(name).dtype = Dtype::kF32;
   }
-  EXPECT_GE(at_bf16, 1.9 * bound(inputs));  // but for what is not arithmetic
+  EXPECT_GE(at_bf16, 1.9 * bound(inputs));  // not all of it is arithmetic
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Each word on a line of its own, so that two REPRO lines stay two.
+// Puts each word on a line of its own, so that two REPRO lines remain two.
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += word + "\n";
@@ -65,9 +65,9 @@ std::vector<std::string> TakeAll(const std::string& key, std::string* text) {
   return values;
 }
 
-// The campaign that options and words describe together; on `impls` if they
-// name none, and with `cases` cases from 0 if they say neither how many nor
-// which.
+// The campaign that options and words describe together. It runs on `impls` if
+// they name none, and runs `cases` cases from case 0 if they say neither how
+// many nor which.
 CampaignOptions MakeCampaign(
     const Options& options, const std::string& command = "run",
     const std::vector<std::string>& impls = {"cpu:v3", "cpu:v4", "shim",
@@ -91,9 +91,9 @@ CampaignOptions MakeCampaign(
     campaign.first = ParseCaseNumber(number);
     campaign.cases = options.cases.value_or(1);
     if (campaign.cases > (int64_t{1} << 32) - campaign.first) {
-      throw ConfigError(fmt::format("{} cases from case={}: the last is {}",
-                                    campaign.cases, campaign.first,
-                                    0xffffffff));
+      throw ConfigError(fmt::format(
+          "{} cases from case={}: the highest possible case number is {}",
+          campaign.cases, campaign.first, 0xffffffff));
     }
   }
   // A single case that is named is to be shown as it is.
@@ -104,7 +104,7 @@ CampaignOptions MakeCampaign(
 
 void WriteReports(const Options& options, const Suite& suite) {
   if (!options.json.empty()) {
-    // By way of a line, which has a text for what is no number of JSON.
+    // Converted through JsonLine, which has a text for numbers that JSON lacks.
     WriteFileAtomically(UserPath(options.json),
                         Json::parse(JsonLine(SuiteJson(suite))).dump(2) + "\n");
   }
@@ -113,8 +113,8 @@ void WriteReports(const Options& options, const Suite& suite) {
   }
 }
 
-// The files of other people's implementations: what follows serve:, lib: and
-// recorded: in their names, both as a whole and split at its commas.
+// The files of other people's implementations: the text after serve:, lib: or
+// recorded: in their names, both whole and split at its commas.
 std::vector<std::filesystem::path> FilesOf(
     const std::vector<std::string>& impls) {
   std::vector<std::filesystem::path> files;
@@ -135,8 +135,7 @@ std::vector<std::filesystem::path> FilesOf(
   return files;
 }
 
-// Throws ConfigError if a report would replace another one, or a file that is
-// `used`.
+// Throws ConfigError if a report would replace another one or a `used` file.
 void CheckReportNames(const Options& options,
                       std::vector<std::filesystem::path> used) {
   for (const auto& [option, name] :
@@ -150,7 +149,7 @@ void CheckReportNames(const Options& options,
   }
 }
 
-// Finds out now, not at the end, that a report cannot be written.
+// Throws if a report cannot be written, so that this shows before the run.
 void CheckReports(const Options& options) {
   for (const std::string& path : {options.json, options.junit}) {
     if (!path.empty()) AtomicFile{UserPath(path)};
@@ -158,7 +157,7 @@ void CheckReports(const Options& options) {
   if (!options.bundles.empty()) MakeFolder(UserPath(options.bundles));
 }
 
-// Throws unless `check` passes "faulty:none:..." among `names`, and no other.
+// Throws unless, of `names`, `check` passes "faulty:none:..." and nothing else.
 void ExpectJudged(const Checker& check, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const bool healthy = name.starts_with("faulty:none");
@@ -222,7 +221,7 @@ class CampaignProgress {
         line + fmt::format(" | {} on {}", result.c.op, result.c.impl), in_logs);
   }
 
-  // Call it before a new failure is printed on stdout.
+  // Must be called before a new failure is printed on stdout.
   void TellFailure(const CaseResult& smallest) {
     ++failures_;
     progress_.Note(fmt::format("failure {}: {} on {}", failures_, smallest.c.op,
@@ -274,7 +273,7 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign) {
   try {
     RunCampaign(campaign, &result);
   } catch (...) {
-    error = CurrentFailure();  // what was found is reported all the same
+    error = CurrentFailure();  // the report still has what was found
     if (!result.ended_early()) result.EndEarly(*error);
   }
   if (!result.failures().empty()) std::fputs("\n", stdout);
@@ -286,17 +285,16 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign) {
     if (error) PrintError(*error);
     error = CurrentFailure();
   }
-  // An error hides no FAIL, unless it is one of the harness itself.
+  // Only an error of the harness itself takes precedence over a FAIL.
   const bool failed = result.exit_code() == ExitCode::kFailed;
   if (error && (!failed || error->code() == ExitCode::kSelfCheck)) {
     throw Error(*error);
   }
   if (error) PrintError(*error);
   if (result.stopped()) {
-    signal.ThrowIfRequested(
-        fmt::format("{} cases ran and are reported above; go on with another "
-                    "seed=",
-                    result.cases()));
+    signal.ThrowIfRequested(fmt::format(
+        "{} cases ran and are reported above; continue with another seed=",
+        result.cases()));
   }
   return result.exit_code();
 }
@@ -358,10 +356,10 @@ ExitCode Fuzz(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
   campaign.cases = std::numeric_limits<int64_t>::max();
   campaign.seconds = options.seconds.value_or(60);
-  using Edges = CampaignOptions::Edges;  // which may have no such element
+  using Edges = CampaignOptions::Edges;  // may lack the element of simplify=
   campaign.edges =
       campaign.fixed.contains("simplify") ? Edges::kNone : Edges::kFirst;
-  campaign.shrink = !options.no_shrink;  // case= only says where it begins
+  campaign.shrink = !options.no_shrink;  // case= only sets the first case
   return RunCases(options, std::move(campaign));
 }
 
@@ -372,7 +370,7 @@ ExitCode Grad(const Options& options) {
     campaign.seconds = *options.seconds;
     campaign.cases =
         options.cases.value_or(std::numeric_limits<int64_t>::max());
-    campaign.shrink = !options.no_shrink;  // case= only says where it begins
+    campaign.shrink = !options.no_shrink;  // case= only sets the first case
   }
   for (const std::string& impl : campaign.impls) {
     if (impl.ends_with("reference_f64")) continue;
@@ -446,14 +444,14 @@ ExitCode Replay(const Options& options, const std::string& file) {
   const auto impl = words.extract("impl");
   if (!words.empty()) {
     throw ConfigError("replay: " + words.begin()->first +
-                      "=: the bundle says which case it is; only impl= may "
-                      "be given, to run it on another implementation");
+                      "=: the bundle determines the case; give only impl=, to "
+                      "run it on another implementation");
   }
   const std::vector<VectorCase> cases = ReadVectors(UserPath(file));
   if (cases.size() != 1 || cases[0].result.empty()) {
     throw DataError(file +
-                    ": these are vectors, and no bundle of a case that failed; "
-                    "give them to check-vectors, with somebody's outputs");
+                    ": these are vectors, not the bundle of a failed case; "
+                    "give them to check-vectors, with the outputs to judge");
   }
   VectorCase bundle = cases[0];
   if (!impl.empty()) bundle.c.impl = impl.mapped();
@@ -476,9 +474,9 @@ ExitCode Replay(const Options& options, const std::string& file) {
 ExitCode ExportVectors(const Options& options) {
   const CampaignOptions campaign = MakeCampaign(options, "run", /*impls=*/{});
   if (!campaign.impls.empty()) {
-    throw ConfigError("export-vectors: impl=" + campaign.impls[0] +
-                      ": the reference says what is expected, and others "
-                      "compute; leave impl= out");
+    throw ConfigError(
+        "export-vectors: impl=" + campaign.impls[0] +
+        ": what is expected always comes from the reference; leave impl= out");
   }
   if (campaign.ops.empty()) {
     throw ConfigError(
@@ -515,8 +513,8 @@ ExitCode CheckVectors(const Options& options, const std::string& vectors,
                       const std::string& outputs) {
   if (vectors.find(',') != std::string::npos) {
     throw ConfigError("check-vectors: '" + vectors +
-                      "': REPRO lines name both files, with a comma between; "
-                      "make a link with a name without one");
+                      "': in a REPRO line, a comma separates the two files; "
+                      "make a link whose name has no comma");
   }
   CheckReportNames(options, {UserPath(vectors), UserPath(outputs)});
   CheckReports(options);

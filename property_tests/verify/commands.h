@@ -19,23 +19,25 @@ struct Options {
   // times.
   std::vector<std::string> words;
   std::string json, junit, log, bundles, out;
-  // The number of cases of each operation, from number 0 or that of a word
-  // case=. If it is not given: 1 with case=, and otherwise 100, or 20 for Grad.
+  // The number of cases of each operation, from case 0 or from that of a word
+  // case=. Default: 1 with case=, otherwise 100 (Grad: 20, or no limit with
+  // `seconds`).
   std::optional<int64_t> cases;
-  // Stop after this many, unless `cases` are done before. If not given, Fuzz
-  // takes 60.
+  // Stops after this many seconds, unless `cases` are done earlier. Default for
+  // Fuzz: 60.
   std::optional<double> seconds;
   bool no_shrink = false;
-  // Whether all cases are at edges, or only the first ones (which Fuzz always
-  // does).
+  // Whether all cases are at edges, or only the first ones (as in Fuzz, unless
+  // simplify= is given).
   bool edges = false, edges_first = false;
 };
 
 // Each prints to stdout, writes the files that the options name, and returns
-// the exit code that --help documents. They throw ConfigError, before any file
-// is written, for options that make no sense together, and StoppedError after a
-// signal, once the report is printed. What else ends Run, Fuzz and Grad early
-// is thrown after the report, too; if a case failed, it is only printed.
+// the exit code that --help documents. Throws ConfigError, before any file is
+// written, for options that make no sense together, and StoppedError after a
+// signal, once the report is printed. Any other error that ends Run, Fuzz or
+// Grad early is thrown after the report, too; if a case failed, it is only
+// printed, unless it is an error of the harness itself.
 ExitCode Run(const Options& options);   // a number of cases
 ExitCode Fuzz(const Options& options);  // until the time is over
 // Checks the reference's own derivatives, or faulty ones in their place.
@@ -49,7 +51,7 @@ ExitCode ExportVectors(const Options& options);
 ExitCode CheckVectors(const Options& options, const std::string& vectors,
                       const std::string& outputs);
 
-// What Run and the others begin with, before anything is judged: throws
+// Checks the harness before Run and the others judge anything: throws
 // InternalError (exit code 6) unless, on a fixed case, the rounded reference
 // passes and its copies with planted gross faults fail. A harness that fails
 // this proves nothing.

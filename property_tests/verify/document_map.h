@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// document_map.h - what tests read of the documents that map one thing to
-// another by links: tables and their links, and whether a file declares what a
-// link names. A function, constant or test is where a link says if the file's
-// code, comments apart, declares it there.
+// document_map.h - what tests read in documents that map one thing to another
+// by links: tables and their links, and whether a file declares what a link
+// names. A link to a function, constant or test is right if the code of the
+// file, comments aside, declares it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_DOCUMENT_MAP_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_DOCUMENT_MAP_H_
 
@@ -41,7 +41,7 @@ inline bool IsWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// Where `word` begins in the text, as a whole word.
+// The positions of `word` in the text, as a whole word.
 inline std::vector<size_t> PlacesOf(const std::string& word,
                                     const std::string& text) {
   std::vector<size_t> places;
@@ -109,7 +109,7 @@ inline const std::string& TextOf(const std::filesystem::path& path_from_root) {
   return found->second;
 }
 
-// What `pattern` captures first, at each place where it matches.
+// The first capture of `pattern` at each of its matches.
 inline std::vector<std::string> All(const std::string& text,
                                     const char* pattern) {
   const std::regex regex(pattern);
@@ -143,7 +143,7 @@ inline std::filesystem::path FromRoot(const Link& link,
   return (folder / std::filesystem::path(link.path)).lexically_normal();
 }
 
-// The rows below the heading `title`, without the table's header.
+// The rows of the table below the heading `title`, without its header.
 inline std::vector<Row> TableUnder(const std::string& title,
                                    const std::string& text) {
   std::istringstream lines(text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random cases cover everything that they must cover now and then: counted, not
-// hoped for.
+// Random cases cover everything that they should reach now and then. This is
+// counted, not hoped for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace softmoe::verify {
 namespace {
 
-// Values that hide mistakes are hardly drawn: T, tau and other factors are 1
-// only where their range ends there, and k and expansion_factor * k are whole
-// numbers in the minority of cases.
+// Values that hide mistakes are rarely drawn: T, tau and other factors are 1
+// only where 1 is an end of their range, and k is a whole number in the
+// minority of cases.
 TEST(Coverage, IdentityValuesAreNotDrawn) {
   for (const Operation* op : Operations()) {
     int whole = 0, drawn = 0;
@@ -43,7 +43,7 @@ TEST(Coverage, IdentityValuesAreNotDrawn) {
   }
 }
 
-// Besides typical values, the ends of a range and what is between them.
+// Draws reach typical values, the ends of a range, and values in between.
 TEST(Coverage, RangesAreDrawnFromEndToEnd) {
   for (const Operation* op : Operations()) {
     for (const Parameter& p : op->parameters()) {
@@ -70,7 +70,7 @@ TEST(Coverage, RangesAreDrawnFromEndToEnd) {
   }
 }
 
-// A mean over many tokens has small ones, and a sum large ones.
+// A mean over many tokens has small cotangents, and a sum large ones.
 TEST(Coverage, CotangentsAreOfSeveralMagnitudes) {
   for (const auto& [name, cotangent] :
        {std::pair("attention", "d_out"),
@@ -148,7 +148,7 @@ TEST(Coverage, TheLargestSizesAreDrawn) {
   }
 }
 
-// What the router does with a token, over all drawn cases.
+// The router meets every reason to stop, counted over all drawn cases.
 TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
   std::map<std::string, int> met;
   for (uint32_t number = 0; number < 300; ++number) {
@@ -170,7 +170,7 @@ TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
         ++met["the cutoff decides"];
       }
       if (count == s.experts()) ++met["all active"];
-      // expansion_factor k = cap, up to the next whole number.
+      // The cap is expansion_factor k, rounded up.
       if (s.Scalar("mean_active") != std::round(s.Scalar("mean_active"))) {
         ++met["fractional k"];
       }
@@ -184,7 +184,7 @@ TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
   }
 }
 
-// Experts with many tokens, with one and with none, in the same case.
+// Loads differ within a case; experts with one token and with none occur.
 TEST(Coverage, LoadsAreUnequal) {
   int unequal = 0, idle = 0, single = 0, tokens_without = 0;
   for (uint32_t number = 0; number < 100; ++number) {

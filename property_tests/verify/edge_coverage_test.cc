@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Some edge of an operation reaches what random cases hardly ever reach, and
-// does so in every case.
+// What random cases hardly ever reach, some edge of the operation reaches in
+// every case.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 using Reaches = std::function<bool(const Case&, const TensorMap& inputs)>;
 
-// Whether all cases of one of the edges reach it.
+// Whether all cases of some edge satisfy `reaches`.
 bool AnEdgeReaches(const std::string& op_name, const Reaches& reaches) {
   const Operation& op = FindOperation(op_name);
   const uint32_t edges = static_cast<uint32_t>(op.edges().size());
@@ -33,7 +33,7 @@ bool AnEdgeReaches(const std::string& op_name, const Reaches& reaches) {
     const CasePattern pattern = ParseWords(op.edges()[edge]);
     bool all = true;
     for (uint32_t number = 0; all && number < 4; ++number) {
-      // Sizes as DrawEdge has them.
+      // Sizes as DrawEdge chooses them.
       Case c = DrawCase(op, pattern, 11, number);
       for (auto& [name, window] : c.sizes) {
         if (pattern.contains(name)) continue;
@@ -69,7 +69,7 @@ double LeastGateArgument(const Case& c, const TensorMap& inputs) {
   return least;
 }
 
-// e^-z of SiLU exceeds float there.
+// e^-z in SiLU exceeds float at such gates.
 TEST(Edges, GatesOfExpertsAreFarBelowZero) {
   EXPECT_TRUE(AnEdgeReaches("experts", [](const Case& c, const TensorMap& in) {
     return LeastGateArgument(c, in) < -89;
@@ -107,13 +107,13 @@ TEST(Edges, MeanActiveIsJustBelowTheExperts) {
       const double k = ScalarOf(in, "mean_active");
       const double experts = static_cast<double>(c.Size("num_experts"));
       const bool given = c.Real("mean_active") > experts - 0.0001;
-      // Fills may choose another.
+      // Fills may choose another mean_active.
       return given && (c.fill.name != "generic" || k > experts - 0.0001);
     })) << op;
   }
 }
 
-// By chance, too: now and then.
+// Random draws also come this close now and then.
 TEST(Edges, MeanActiveIsDrawnThereNowAndThen) {
   for (const char* name : {"lapsum", "router", "balance_sums"}) {
     const Operation& op = FindOperation(name);
@@ -130,7 +130,7 @@ TEST(Edges, MeanActiveIsDrawnThereNowAndThen) {
   }
 }
 
-// Exact data has a total that float holds.
+// With exact data, float holds the total.
 TEST(Edges, SquaresOfLongArraysHaveATotalThatFloatRounds) {
   const Operation& op = FindOperation("sum_of_squares");
   const auto rounds = [&](const Case& c, const TensorMap& in) {
@@ -190,7 +190,7 @@ TEST(Edges, TheFallbackGivesTokensTheirOnlyExpert) {
   }));
 }
 
-// More than a block of a device sums.
+// More rows than one block of a device sums.
 TEST(Edges, AnIdHasManyRows) {
   EXPECT_TRUE(AnEdgeReaches("embedding", [](const Case&, const TensorMap& in) {
     const std::vector<double>& ids = At(in, "ids").values;
@@ -246,8 +246,8 @@ TEST(Edges, ScoresAreTheRootAndFarFromIt) {
   }));
 }
 
-// Nearly all that the layers share goes to one of them, and its gradient is
-// still not 0.
+// One layer takes nearly all that the layers share, and its gradient is still
+// not 0.
 TEST(Edges, OneLayerMayHaveTheBudget) {
   const Operation& op = FindOperation("budget");
   const std::string& edge = op.edges().back();

@@ -14,8 +14,8 @@ namespace softmoe::verify {
 // operation with their ranges.
 std::string ListText();
 
-// Inputs, the ranges of the values and bounds of each output, the derivations,
-// and the verdict on the implementation, of a case as CheckCase saw it.
+// The inputs of a case as CheckCase saw it, the ranges of the values and bounds
+// of each output, the derivations, and the verdict on the implementation.
 std::string ExplainText(const CaseResult& result, const Evidence& seen);
 
 }  // namespace softmoe::verify

@@ -33,8 +33,7 @@ bool EveryRow(const Sample& s, const std::function<bool(int64_t)>& holds) {
   return true;
 }
 
-// The share of the scores that are at most `ulps` from an earlier one in their
-// row.
+// The share of scores that are within `ulps` of an earlier one in their row.
 double ShareNearEarlier(const Sample& s, int64_t ulps) {
   int64_t near = 0;
   for (int64_t t = 0; t < s.rows(); ++t) {
@@ -69,8 +68,8 @@ bool IsExact(const Sample& s) {
   return false;
 }
 
-// Some tensor is 1e4 times the generic one, element by element, up to its
-// rounding.
+// Whether some tensor is 1e4 times the generic one, element by element, up to
+// its rounding.
 bool IsTenThousandTimesGeneric(const Sample& s) {
   Case generic = s.c;
   generic.fill = {};
@@ -123,8 +122,8 @@ bool UnevenRanks(const Sample& s) {
   return first > 0 && first >= 3 * std::accumulate(rest, loads.end(), 0.0);
 }
 
-// Of every query with every key of its sequence, also with later ones, or of
-// every token.
+// The scores of every query with every key of its sequence, later ones
+// included, or the logits of every token.
 std::vector<double> AttentionScoresOrLogits(const Sample& s) {
   std::vector<double> scores;
   if (s.op.name() == "lm_head") {
@@ -310,7 +309,7 @@ const std::map<std::string, Promise>& Promises() {
                                     zero) &&
                 std::ranges::all_of(At(s.inputs, "second_moment").values,
                                     zero) &&
-                // An element that no update has seen decays all the same.
+                // An element that no update has seen still decays.
                 EverySecondGradientIsZero(s);
        }},
       {"unseen",
@@ -354,8 +353,8 @@ const std::map<std::string, Promise>& Promises() {
   return promises;
 }
 
-// What a case of this fill fixes so that the promise can be kept: only the soft
-// router selects by cutoff, and only some shapes are exact.
+// The parameters that a case of this fill fixes so that the promise can be
+// kept: only the soft router selects by cutoff, and only some shapes are exact.
 CasePattern FixedFor(const Operation& op, const std::string& fill) {
   CasePattern fixed = {{"fill", fill}};
   const auto fix = [&](const std::string& name, const std::string& value) {
@@ -386,7 +385,7 @@ TEST(Fills, AreAllOfferedByAnOperation) {
   }
 }
 
-// At bf16, where what our kernels store on the way has 8 bits, one number is
+// At bf16, if 8 bits hold what our kernels store on the way, one number is
 // right.
 TEST(Fills, ExactIsExactAtBf16) {
   const std::pair<const char*, CasePattern> kSmall[] = {
@@ -406,7 +405,7 @@ TEST(Fills, ExactIsExactAtBf16) {
   }
 }
 
-// Which the fallback chose, of a soft weight that float flushes.
+// A fallback may choose an expert whose soft weight float flushes to 0.
 TEST(Fills, GatesOfActiveExpertsAreZeroNowAndThen) {
   for (const char* name : {"experts", "route_plan"}) {
     const Operation& op = FindOperation(name);
@@ -427,7 +426,7 @@ TEST(Fills, GatesOfActiveExpertsAreZeroNowAndThen) {
   }
 }
 
-// Where SiLU has an argument of 0, with a slope of 1/2.
+// SiLU has an argument of 0 there, and a slope of 1/2.
 TEST(Fills, ZeroColumnsOfGHaveGradients) {
   const Operation& op = FindOperation("experts");
   for (const Dtype dtype : op.dtypes()) {
@@ -452,8 +451,8 @@ TEST(Fills, ZeroColumnsOfGHaveGradients) {
   }
 }
 
-// A program whose softmax divides 0 by 0, or leaves 0 there, is wrong, and one
-// that stores scores is right: both show only within bounds.
+// A program whose softmax divides 0 by 0, or yields 0 for it, is wrong, and one
+// that stores scores is right: only finite bounds can show either.
 TEST(Fills, FarBelowHasBoundsAtBf16) {
   const Operation& op = FindOperation("attention");
   for (uint32_t number = 0; number < kCases; ++number) {
@@ -474,7 +473,7 @@ TEST(Fills, FarBelowHasBoundsAtBf16) {
   }
 }
 
-// Which tie, whatever their bits.
+// Zeros of either sign tie, although their bits differ.
 TEST(Fills, AllEqualHasZerosOfBothSignsInARow) {
   for (const Operation* op : Operations()) {
     if (std::ranges::count(op->fills(), "all_equal") == 0) continue;

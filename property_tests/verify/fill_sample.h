@@ -51,8 +51,8 @@ struct Sample {
     return reference::SolveLapSum(ToMatrix(At(inputs, "scores")).row(t),
                                   Scalar("mean_active"), Scalar("temperature"));
   }
-  // Rows x experts, 0 or 1: which row is routed to which expert. An input of
-  // the experts, an output of the router.
+  // [rows, num_experts], 0 or 1: which row is routed to which expert. An input
+  // of the experts, an output of the router.
   const Tensor& Active() const {
     return Has("active") ? At(inputs, "active")
                          : expected.outputs.at("active").values;

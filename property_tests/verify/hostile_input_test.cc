@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:verify on invalid cases: texts and replay bundles that are malformed, of
-// another version or about unknown things. Each run ends with 2, says where and
-// why, and writes nothing.
+// another version or about unknown things. Each run exits with 2, says where
+// and why, and writes nothing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ class Hostile : public ::testing::Test {
     fs::create_directories(folder_ / "out");
   }
 
-  // Nothing was written, and the message names `part`.
+  // Requires that nothing was written and that the message names `part`.
   void ExpectRefused(const std::string& arguments, const std::string& part) {
     const ProgramResult result = RunTestProgram("property_tests/verify/verify",
                                                 arguments + " 2>&1", folder_);
@@ -42,12 +42,12 @@ class Hostile : public ::testing::Test {
     EXPECT_TRUE(fs::is_empty(folder_ / "out")) << arguments;
   }
 
-  // A bundle of the embedding that has been changed.
+  // A bundle of the embedding, to be changed.
   struct Contents {
     Hdf5Kind kind = {"verify-vectors", 2};
     std::string text = kCase;
     TensorMap inputs = FindOperation("embedding").Inputs(ParseCase(kCase));
-    std::string ids_dtype;  // instead of what the ids have
+    std::string ids_dtype;  // in place of the dtype of the ids
     bool says_case = true;
   };
   void ExpectBundleRefused(const std::string& part,
@@ -84,7 +84,7 @@ class Hostile : public ::testing::Test {
   fs::path folder_ = fs::path(::testing::TempDir()) / "hostile";
 };
 
-// (Case.RefusesWhatItDoesNotKnow has the other texts.)
+// (Case.RefusesWhatItDoesNotKnow tests other texts.)
 TEST_F(Hostile, CaseTexts) {
   for (const auto& [words, part] : {
            std::pair<const char*, const char*>{"op=lapsun", "lapsum"},
@@ -96,7 +96,7 @@ TEST_F(Hostile, CaseTexts) {
            {"op=lapsum seed=0x", "hexadecimal"},
            {"op=lapsum rows", "KEY=VALUE"},
            {"op=lapsum simplify=nothing:zero", "no input 'nothing'"},
-           {"op=lm_head fill=exact simplify=hidden:one", "fill exact"},
+           {"op=lm_head fill=exact simplify=hidden:one", "fill=exact"},
            {"REPRO v1 verify run op=lapsum", "v1"},
            {"REPRO vX verify run op=lapsum", "vX"},
        }) {
@@ -104,7 +104,7 @@ TEST_F(Hostile, CaseTexts) {
   }
   ExpectRefused(std::string("fuzz --seconds 1 op=lapsun") + kReports, "lapsum");
   ExpectRefused(std::string("fuzz --seconds 1 'op=lapsum rows=-1'") + kReports,
-                "0 to 1089");
+                "between 0 and 1089");
 }
 
 TEST_F(Hostile, BundlesOfAnotherKindOrVersion) {
@@ -128,7 +128,8 @@ TEST_F(Hostile, BundlesOfUnknownThings) {
   ExpectBundleRefused("not a fill of operation", replace("generic", "ties"));
   ExpectBundleRefused("unknown key", replace("rows", "columns"));
   ExpectBundleRefused("KEY=VALUE", replace("rows=2", "rows 2"));
-  ExpectBundleRefused("0 to 600", replace("rows=2", "rows=4000000000"));
+  ExpectBundleRefused("between 0 and 600",
+                      replace("rows=2", "rows=4000000000"));
 }
 
 TEST_F(Hostile, BundlesWithImpossibleData) {
@@ -143,7 +144,7 @@ TEST_F(Hostile, BundlesWithImpossibleData) {
       if (tensor.dtype == Dtype::kBf16) tensor.values[1] = 1 + 0x1p-20;
     }
   });
-  ExpectBundleRefused("ids[1] is 4; it is 0 to 3",
+  ExpectBundleRefused("ids[1] is 4; it must be between 0 and 3",
                       [](Contents& c) { c.inputs["ids"].values[1] = 4; });
   ExpectBundleRefused("ids[0] is -1",
                       [](Contents& c) { c.inputs["ids"].values[0] = -1; });

@@ -46,7 +46,7 @@ struct Declared {
 };
 constexpr int64_t kLeastCases = 100;
 
-// Whatever has an adapter, and the rounded reference.
+// All operations that have an adapter, and the rounded reference.
 std::vector<Declared> AllDeclared() {
   const auto names = [](const auto& adapters) {
     const auto keys = std::views::keys(adapters);
@@ -66,10 +66,10 @@ std::vector<Declared> AllDeclared() {
           {"cpu:double", names(adapters.at_double), false}};
 }
 
-// How what ran compares with what is declared. What was skipped did not run.
+// Compares what ran with what is declared. Skipped cases did not run.
 struct Tally {
   int64_t declared = 0, ran = 0;  // cases, of what is declared
-  std::string lacking;            // by this machine: a line each
+  std::string lacking;            // what this machine lacks: a line each
   std::string wrong;  // fewer cases, or undeclared ones: a line each
 };
 
@@ -103,7 +103,7 @@ Tally TallyOf(const std::vector<Declared>& declared, const Suite& suite) {
   return result;
 }
 
-// At the end everything must have run, unless tests were left out by name.
+// In the end everything must have run, unless tests were filtered out by name.
 class AtTheEnd : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -116,7 +116,7 @@ class AtTheEnd : public ::testing::Environment {
 };
 const auto* const kAtTheEnd = ::testing::AddGlobalTestEnvironment(new AtTheEnd);
 
-// A suite of that many cases of lapsum.
+// A suite of `cases` cases of lapsum.
 Suite LapSums(const std::string& impl, int64_t cases,
               Status status = Status::kPass) {
   Suite suite;
@@ -144,8 +144,8 @@ TEST(DeclaredCases, MustRunAndNoOthers) {
             "100 cases of lapsum on reference_f32 ran, undeclared\n");
 }
 
-// What a machine lacks is no excuse for what it does not, or must not, lack. No
-// machine has lapsum with bf16 activations.
+// A missing level or device excuses only the cases that need it, and only where
+// it may be missing. No machine has lapsum with bf16 activations.
 TEST(DeclaredCases, ThatAMachineLacksDidNotRun) {
   const Tally lacking = TallyOf({{"shim:bf16", {"lapsum"}, true}}, Suite());
   EXPECT_EQ(lacking.declared, 100);
@@ -156,12 +156,12 @@ TEST(DeclaredCases, ThatAMachineLacksDidNotRun) {
   EXPECT_NE(TallyOf({{"cpu:v3", {"lapsum"}, true}}, Suite()).wrong, "");
 }
 
-// They may only become more: raise this with what is added.
+// The number may only grow: raise it when operations or adapters are added.
 TEST(DeclaredCases, AreNoFewerThanBefore) {
   EXPECT_GE(TallyOf(AllDeclared(), Suite()).declared, 13300);
 }
 
-// Numbers of cases without and with a call before (IsCheckedAfterAnother).
+// Case numbers without and with a call before (IsCheckedAfterAnother).
 constexpr uint32_t kAlone = 0, kAfterAnother = 1;
 
 class EveryOperation : public ::testing::TestWithParam<const Operation*> {};
@@ -187,8 +187,8 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
   Suite suite;
   for (const auto& group : offered) {
     const std::string name = DtypeName(group.first);
-    // Each case is drawn once for all implementations, and expected once unless
-    // they make choices.
+    // Each case is drawn once for all implementations; the reference computes
+    // it once, too, unless they make choices.
     const bool holds = rc::check(name, [&] {
       Case c = DrawCase(op, {{"dtype", name}}, *rc::gen::arbitrary<uint64_t>(),
                         *rc::gen::element(kAlone, kAfterAnother));
@@ -213,8 +213,8 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
 INSTANTIATE_TEST_SUITE_P(All, EveryOperation, ::testing::ValuesIn(Operations()),
                          [](const auto& info) { return info.param->name(); });
 
-// Acceptance (DESIGN.md, "One kernel source"), relative to the largest element
-// of a tensor or to 1. No wrong epsilon of float size survives this.
+// The accepted error (DESIGN.md, "One kernel source"), relative to the largest
+// element of a tensor or to 1. No wrong epsilon of float size survives this.
 constexpr double kOneSource = 1e-11;
 
 TEST(BodiesAtDouble, AgreeWithTheReference) {

@@ -67,13 +67,13 @@ void RequireSameBits(const Case& c, const std::string& output, const Tensor& a,
   throw NumericsError(output + " " + what + ": " + CaseText(c));
 }
 
-// No rows, and more than a block of the kernels holds.
+// Edges: no rows, and more than a block of the kernels holds.
 TEST_P(EveryOperation, IsWithinItsBoundsAtItsEdges) {
   const size_t edges = op_.edges().size();
   ASSERT_GT(edges, 0u);
   std::map<Dtype, std::vector<std::unique_ptr<Implementation>>> offered;
   for (const std::string& name : ImplementationNames()) {
-    // (ptx has the bits of shim, by ptx_property_test.)
+    // ptx_property_test shows that ptx has the bits of shim.
     if (name.starts_with("reference") || name.starts_with("ptx")) continue;
     if (auto implementation = Find(name, op_)) {
       offered[DtypeFor(op_, *implementation)].push_back(
@@ -82,7 +82,7 @@ TEST_P(EveryOperation, IsWithinItsBoundsAtItsEdges) {
   }
   for (const auto& group : offered) {
     for (uint32_t number = 0; number < 2 * edges; ++number) {
-      // (Expected once, unless the implementations make choices.)
+      // The reference runs once, unless the implementations make choices.
       Case c =
           DrawEdge(op_, {{"dtype", DtypeName(group.first)}}, 20260120, number);
       for (const auto& implementation : group.second) {
@@ -104,7 +104,7 @@ TensorMap RunGuarded(const Operation& op, const Case& c,
   return outputs;
 }
 
-// Zeros without their signs, which levels may give to what they flush.
+// The tensor without the signs of zeros: levels may flush to either zero.
 Tensor WithoutSigns(Tensor tensor) {
   for (double& x : tensor.values) {
     if (x == 0) x = 0;
@@ -130,7 +130,7 @@ TEST_P(EveryOperation, HasTheSameBitsAtEveryLevel) {
   }
 }
 
-// Float tensors as bf16, whose numbers they hold.
+// The tensors in float, which holds all numbers of bf16.
 TensorMap AsFloat(TensorMap tensors) {
   for (auto& [name, tensor] : tensors) {
     if (tensor.dtype == Dtype::kBf16) tensor.dtype = Dtype::kF32;
@@ -160,16 +160,16 @@ TEST_P(EveryOperation, RoundsAtBf16WhatItComputesInFloat) {
   }));
 }
 
-// Elements [first, first + count) of `size` that the dimension `axis` of a
-// tensor consists of, `inner` indices each; and that of every one of `outer`.
+// Elements [first, first + count) of the `size` that make up the dimension
+// `axis` of a tensor, with `inner` indices each; so in each of `outer`.
 struct Part {
   size_t axis;
   int64_t outer, size, inner;
   Window window;
 };
 
-// Which part of `whole` a tensor of shape `alone` is, if a size of `size` is
-// cut down to `window`; none if it does not have that size.
+// The part of `whole` that a tensor of shape `alone` shows if a size of `size`
+// is cut down to `window`; none if the tensor does not have that size.
 std::optional<Part> FindPart(const std::vector<int64_t>& whole,
                              const std::vector<int64_t>& alone, int64_t size,
                              const Window& window, bool innermost) {
@@ -205,9 +205,9 @@ Tensor Cut(const Tensor& whole, const std::vector<int64_t>& shape,
   return cut;
 }
 
-// Runs a case, and again only a window of one of its sizes, with the same data
-// there: the elements of outputs there must have the same bits, whatever the
-// other elements of inputs are.
+// Runs a case, and then only a window of one of its sizes, with the same data
+// in the window: elements of outputs there must have the same bits, whatever
+// the elements of inputs outside are.
 class Alone {
  public:
   Alone(const Operation& op, Implementation& implementation, const Case& c,
@@ -227,8 +227,8 @@ class Alone {
     }
   }
 
-  // Requires it of the outputs that `concerns` names, with `others` in place of
-  // the elements of inputs outside the window; {} leaves them.
+  // Requires equal bits of the outputs that `concerns` names, with `others` in
+  // place of the elements of inputs outside the window; {} leaves them.
   template <typename Concerns>
   void Require(const TensorMap& others, const Concerns& concerns) const {
     TensorMap inputs = inputs_;
@@ -333,7 +333,7 @@ TEST_P(EveryOperation, RowsDoNotSeeEachOther) {
       }));
     }
     for (const OutputSpec& spec : op_.outputs()) {
-      // (Where the order of sums depends on the length, bounds must do.)
+      // If the order of sums depends on the length, only bounds hold.
       const bool fixed =
           !name.starts_with("shim") || !HasSumsOfALibrary(op_.name());
       if (spec.causal.empty() || !fixed) continue;
@@ -352,7 +352,7 @@ TEST_P(EveryOperation, RowsDoNotSeeEachOther) {
   }
 }
 
-// How often the id occurs that occurs most.
+// The number of occurrences of the most frequent id.
 int64_t MostOfOneId(const TensorMap& inputs) {
   std::map<double, int64_t> counts;
   int64_t most = 0;
@@ -362,8 +362,8 @@ int64_t MostOfOneId(const TensorMap& inputs) {
   return most;
 }
 
-// What a step adds up in float is not rounded to bf16 when it is stored.
-// (Bounds need not show it: what was rounded before weighs more.)
+// Sums that a step accumulates in float are not rounded to bf16 when stored.
+// (Bounds need not show it: earlier roundings weigh more.)
 TEST(AtBf16, GradientsOfWeightsAreNotRounded) {
   const auto implementation = MakeImplementation("shim:bf16");
   for (const char* words :
@@ -385,12 +385,12 @@ TEST(AtBf16, GradientsOfWeightsAreNotRounded) {
   }
 }
 
-// These compute every element by the same operations in the same order on the
-// CPU and in CUDA, except sums over three or more blocks of tokens, which CUDA
-// adds in a tree, sums of squares of several blocks, and gradients of words
-// with more tokens than a piece. (A device's own logarithm, sine and cosine may
-// change the scores' noise; the simulated one has the CPU's.) Beside a device's
-// AdamW it is the host that sums for the norm, in an order of its own.
+// The operations compute every element by the same steps in the same order on
+// the CPU and in CUDA, except sums over three or more blocks of tokens, which
+// CUDA adds in a tree, sums of squares of several blocks, and gradients of
+// words with more tokens than a piece. (A device's own logarithm, sine and
+// cosine may change the noise of scores; the simulated one has the CPU's.) For
+// AdamW on a device, the host sums for the norm, in its own order.
 TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   const auto cpu = MakeImplementation("cpu:v3");
   const auto shim = MakeImplementation("shim");
@@ -417,7 +417,7 @@ TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   int operations = 0;
   for (const Operation* op : Operations()) {
     const std::string& name = op->name();
-    // Of rmsnorm's d_weight the warps of a block sum their own rows in CUDA.
+    // For rmsnorm's d_weight, warps of a block sum rows of their own in CUDA.
     if (HasSumsOfALibrary(name) || name == "rmsnorm" ||
         Find("cpu:v3", *op) == nullptr || Find("shim", *op) == nullptr) {
       continue;

@@ -157,8 +157,8 @@ void CheckQuantity(const Row& row, const std::vector<Row>& formulas,
   }
 }
 
-// What is missing from `linked`, the places that the map leads to: "folder/file
-// symbol", or only "folder/file".
+// Reports what is missing from `linked`, the places to which the map leads:
+// "folder/file symbol", or only "folder/file".
 void CheckComplete(const Names& linked, Names* problems) {
   Names wanted;
   const auto root = RunfilePath("reference/NOTATION.md").parent_path() / "..";
@@ -307,7 +307,7 @@ double Elsewhere(int x);
             (Names{"Forward", "Last", "Pointer", "Root"}));
 }
 
-// "[num_experts, d_model, 2 d_ffn]" of a model.
+// The shape "[num_experts, d_model, 2 d_ffn]" for a model.
 std::vector<int64_t> ShapeOf(const std::string& text, const ModelConfig& m) {
   const std::map<std::string, int64_t> sizes = {{"vocab_size", m.vocab_size},
                                                 {"d_model", m.d_model},
@@ -324,7 +324,7 @@ std::vector<int64_t> ShapeOf(const std::string& text, const ModelConfig& m) {
   return shape;
 }
 
-// In this order, by these names and in these shapes others get them.
+// Others get the parameters in this order, by these names, in these shapes.
 TEST(NotationMap, ListsTheParameters) {
   Config config;
   config.router.kind = RouterKind::kSoftLearned;

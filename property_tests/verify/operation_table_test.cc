@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is in one table is in the others, too: whoever writes an operation, an
-// adapter or a kernel and forgets its line hears of both places. (A line
-// without what it names does not link.)
+// What is in one table is in the others, too: an author of an operation, an
+// adapter or a kernel who forgets its line is told both places. (A line that
+// names nothing does not link.)
 #include "property_tests/verify/operations/operation_table.h"
 
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@ constexpr char kOperationTable[] =
 constexpr char kKernelTable[] =
     "property_tests/verify/implementations/row_kernels.h";
 
-// A name, and the file that has it.
+// Names, each with the file that has it.
 using NameMap = std::map<std::string, std::string>;
 
-// What the group in parentheses matches in lines of files of the folder, and of
-// folders in it, whose names match.
+// What the group in parentheses of `line` matches in lines of files below the
+// folder whose names match `file_name`.
 NameMap NamesIn(const std::string& folder, const char* file_name,
                 const char* line) {
   const std::filesystem::path root = RunfilePath("README.md").parent_path();
@@ -58,8 +58,8 @@ void ExpectEachIn(const NameMap& names, const std::set<std::string>& table,
   }
 }
 
-// What the functions of each operation are called. (Some of these are not
-// there: RunAddNone.)
+// The names of the functions of each operation. (Some of the names do not
+// exist: RunAddNone.)
 std::set<std::string> Functions() {
   std::set<std::string> functions;
 #define SOFTMOE_FUNCTIONS(name, Name, activations, cpu, body, sums) \
@@ -91,8 +91,8 @@ TEST(OperationTable, HasTheNamesOfTheOperations) {
   SOFTMOE_OPERATIONS(SOFTMOE_EXPECT_NAME)
 }
 
-// What an operation's constructor has to set, and the compiler does not ask
-// for.
+// What an operation's constructor must set, although the compiler does not
+// require it.
 TEST(OperationTable, HasOperationsThatDescribeThemselves) {
   for (const Operation* op : Operations()) {
     EXPECT_FALSE(op->text().empty()) << op->name();
@@ -104,7 +104,7 @@ TEST(OperationTable, HasOperationsThatDescribeThemselves) {
   }
 }
 
-// What writers of programs of their own must know.
+// People who write their own programs must know these outputs.
 TEST(OperationTable, HasItsOutputsInDoubleInTheFormat) {
   const std::string page =
       ReadWholeFile(RunfilePath("property_tests/verify/foreign/FORMAT.md"));
@@ -123,7 +123,7 @@ TEST(OperationTable, HasItsOutputsInDoubleInTheFormat) {
   }
 }
 
-// The hashes of what a device was checked with.
+// These sources hold the hashes of what a device was checked with.
 TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
   constexpr char kSources[] = "kernels/cuda/operation_sources.txt";
   const NameMap sources =
@@ -140,7 +140,7 @@ TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
     EXPECT_TRUE(sources.contains(name))
         << name << " is in " << kOperationTable << ", but not in " << kSources;
   }
-  // queue.cu is what calls cuBLASLt.
+  // The code that calls cuBLASLt is queue.cu.
   const NameMap of_a_library = NamesIn(
       "kernels/cuda", R"(operation_sources\.txt)", R"(^(\w+) .*\bqueue\.cu\b)");
   for (const std::string& name : on_a_device) {
@@ -173,7 +173,7 @@ TEST(KernelTable, HasEveryKernel) {
       kernels, kKernelTable);
 }
 
-// From `begin` to the brace that ends it at the start of a line; "" if absent.
+// From `begin` to its closing brace at the start of a line; "" if absent.
 std::string Block(const std::string& text, const std::string& begin) {
   const size_t at = text.find(begin);
   if (at == text.npos) return "";
@@ -191,7 +191,7 @@ TEST(KernelTable, ForEachArrayHasEveryArray) {
     if (entry.path().extension() != ".h") continue;
     const std::string text = ReadWholeFile(entry.path());
     if (text.find("\nvoid ForEachArray(") == std::string::npos) continue;
-    // What several structs of a file have in common.
+    // The lines that several structs of a file share.
     const std::string common = Block(text, "Array(Args& a");
     for (std::sregex_iterator it(text.begin(), text.end(), structs), end;
          it != end; ++it) {

@@ -27,21 +27,21 @@ namespace {
 using Floats = reference::MatrixOf<float>;
 
 enum class Form {
-  kScalesScores,   // they are stored before and after (Hugging Face)
-  kScalesQueries,  // which are stored (Flax)
+  kScalesScores,   // scores, stored before and after (Hugging Face)
+  kScalesQueries,  // queries, which are then stored (Flax)
   kToBaseTwo,      // nothing is stored but weights and gradients (flash)
-  // The same, but the weights are computed again from scaled queries.
+  // As kToBaseTwo, but the weights are recomputed from scaled queries.
   kScalesQueriesAgain,
 };
 enum class Slip {
   kNone,
-  kSeesTooFar,  // one key
+  kSeesTooFar,  // by one key
   kMissesItself,
   kNoScale,
   kNoDelta,
-  kSkipsTheTail,  // of the vocabulary, after the last whole 8
-  kSkipsTheLast,  // of it
-  kSkipsColumns,  // of the width, after the last whole 8
+  kSkipsTheTail,  // those of the vocabulary after the last whole 8
+  kSkipsTheLast,  // the last of the vocabulary
+  kSkipsColumns,  // those of the width after the last whole 8
   kNoOneHot,
   kNoGradScale,
 };
@@ -107,7 +107,7 @@ class PlainProgram : public Implementation {
             {"d_qkv", TensorOf(d_qkv, dtype_, At(inputs, "qkv"))}};
   }
 
-  // How many keys query `t` sees.
+  // The number of keys that query `t` sees.
   int64_t Seen(int64_t t, int64_t length) const {
     if (slip_ == Slip::kSeesTooFar) return std::min(t + 2, length);
     return slip_ == Slip::kMissesItself ? std::max<int64_t>(t, 1) : t + 1;
@@ -147,7 +147,7 @@ class PlainProgram : public Implementation {
                 const Floats& d_out, float scale) const {
     const float to_base_two = scale * std::numbers::log2e_v<float>;
     const Floats scores = q * k.transpose();
-    // Not one expression, of which Eigen would scale the products.
+    // Two expressions: in a single one, Eigen would scale the products.
     const Floats queries = q * scale;
     const Floats scaled = queries * k.transpose();
     Floats weights = Floats::Zero(q.rows(), q.rows()), again = weights;
@@ -247,7 +247,7 @@ TEST(PlainPrograms, MayStoreLogits) {
 }
 
 // Drawn cases in which the roundings of the naive program nearly cancel. Their
-// scores are so large that the bounds are wide: others look for faults.
+// scores are so large that the bounds are wide, so other cases look for faults.
 TEST(PlainPrograms, MayStoreScoresAndScaledQueries) {
   for (const Form form : {Form::kScalesScores, Form::kScalesQueries,
                           Form::kToBaseTwo, Form::kScalesQueriesAgain}) {
@@ -269,7 +269,7 @@ TEST(PlainPrograms, MayStoreScoresAndScaledQueries) {
   }
 }
 
-// In float, too, the bounds hold a program that scales scores in one pass and
+// In float, too, the bounds admit a program that scales scores in one pass and
 // queries in the other.
 TEST(PlainPrograms, MayScaleQueriesInOnePass) {
   for (const std::string size :
@@ -284,10 +284,10 @@ TEST(PlainPrograms, MayScaleQueriesInOnePass) {
   }
 }
 
-// The largest score is 0, which no factor rounds: not 1/sqrt(40), nor one that
-// makes e a base of 2. Where queries are rounded with their factor, it is still
-// so far above the others that their weights are 0. (Weights that are computed
-// again from such queries are only nearly 1 at the key, and bounds hold them.)
+// The largest score is 0, which no factor rounds: neither 1/sqrt(40) nor one
+// that changes base e to 2. If queries are rounded with their factor, it is
+// still so far above the others that their weights are 0. (Weights recomputed
+// from such queries are only nearly 1 at the key; the bounds cover them.)
 TEST(PlainPrograms, AreExactOnExactData) {
   for (const std::string dtype : {"f32", "bf16"}) {
     for (const std::string size :
@@ -322,9 +322,9 @@ TEST(PlainPrograms, AreExactOnExactData) {
   }
 }
 
-// Others scale where they like. Where 1/sqrt(head_dim) is no power of 2, which
-// rounds scaled queries, that leaves their `out` exact, and of our own kernels
-// everything.
+// Other programs scale where they like. If 1/sqrt(head_dim) is no power of 2,
+// scaled queries are rounded: this leaves the `out` of others exact, and every
+// output of our own kernels.
 TEST(PlainPrograms, LeaveOurKernelsExact) {
   const auto exact_outputs = [](const std::string& impl,
                                 const std::string& words) {
@@ -363,8 +363,8 @@ TEST(PlainPrograms, LeaveOurKernelsExact) {
   }
 }
 
-// Where nothing else bounds an element, neither does a naive program that is
-// right by chance.
+// If an element has no other bound, a naive program that happens to be right
+// does not bound it either.
 TEST(PlainPrograms, AreNotHeldToALuckyOne) {
   const Tensor values = FromVector(Dtype::kF64, {2}, std::vector{1.0, -2.0});
   const ExpectedOutput unbounded = {values, {HUGE_VAL, HUGE_VAL}, "", {}, {}};

@@ -2,8 +2,8 @@
 //
 // Softmax, the z-loss and RMSNorm as others write them in float: the softmax
 // from its logarithm, the gradient of logsumexp by autograd, Apex's gradient of
-// RMSNorm, a reciprocal root within 2 ulp. The bounds hold them, and neither a
-// fault nor the forms that their texts exclude.
+// RMSNorm, a reciprocal root within 2 ulp. The bounds admit them, but neither a
+// fault nor the forms that the texts of the bounds exclude.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -172,7 +172,7 @@ class BalanceSumsInFloat : public FloatProgram {
   SquareGradient gradient_;
 };
 
-// A root and a quotient, or as far from the exact number as `ulps` lets it be.
+// A root and a quotient or, if `ulps` is not 0, a result that far from exact.
 float ReciprocalRoot(float x, int ulps) {
   if (ulps == 0) return 1 / std::sqrt(x);
   const double exact = 1 / std::sqrt(static_cast<double>(x));
@@ -303,7 +303,7 @@ TEST(PlainRows, MayScaleTheGradientOfANormAtItsEnd) {
   }
 }
 
-// Its reciprocal roots are those of 1.
+// The reciprocal roots of exact data are those of 1.
 TEST(PlainRows, AreExactOnExactData) {
   for (const int ulps : {0, 1}) {
     const CaseResult result =
@@ -315,7 +315,7 @@ TEST(PlainRows, AreExactOnExactData) {
   }
 }
 
-// Where epsilon is all of the root's argument, hardly anything else rounds.
+// If epsilon dominates the argument of the root, hardly anything else rounds.
 TEST(PlainRows, MayTakeAReciprocalRootWithinTwoUlp) {
   for (const int ulps : {0, 1, 2, 4}) {
     for (const std::string words :

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `verify run` finds planted faults of different kinds, in different
-// operations and implementations, shrinks each to a case that a person can read
-// and explains it by the right hint. PLANTED_FAULTS.md shows them; this test
-// runs its lines, and prints new ones where they no longer hold. A fault is
-// found in every output of every operation, and by the self-check.
+// `verify run` finds planted faults of different kinds, in different operations
+// and implementations, shrinks each to a case that a person can read, and
+// explains it by the right hint. PLANTED_FAULTS.md shows them; this test runs
+// its lines, and prints new ones if they do not hold. Faults are found in every
+// output of every operation, and by the self-check.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ namespace {
 struct PlantedImplementation {
   const char *op, *fault, *output, *base;
   const char* hint;          // "": one element alone shows no pattern
-  int64_t largest_size = 2;  // of the case that is left
+  int64_t largest_size = 2;  // sizes of the shrunk case
 };
 constexpr PlantedImplementation kPlanted[] = {
     {"router", "zero", "gates", "cpu:v3", "zero where something is expected"},
@@ -86,8 +86,8 @@ TEST_P(PlantedFaults, IsFoundAndShrunkAsDocumented) {
                   smallest.hints.empty() ? "none" : smallest.hints.front());
   fmt::print("{}", row);
 
-  // A line alone finds its failure again, with equal numbers: the one found
-  // now, and the documented one.
+  // A line alone finds its failure again, with the same numbers: both the line
+  // found here and the documented one.
   const auto again = [](const std::string& line) {
     const Case c = ParseCase(StripRepro(line));
     const auto implementation = MakeImplementation(c.impl);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nvcc makes of the kernels for compute_80 computes what their source
+// The output of nvcc for compute_80 computes what the source of the kernels
 // says, to the bit, in three orders of threads; and nearly all of it is
 // executed here. Where bits differ (products of tensor cores, 2^x), results are
 // within the bounds of verify.
@@ -25,13 +25,13 @@
 namespace softmoe::verify {
 namespace {
 
-// Draws of every operation, beside its edges.
+// The number of draws for every operation, beside its edges.
 constexpr uint32_t kDraws = 40;
 
 using Sizes = std::map<std::string, int64_t>;
 
-// What draws seldom reach: kernels for a few experts per token; rounds of loops
-// that nvcc has unrolled, beyond the edges' sizes.
+// Cases that draws seldom reach: kernels for a few experts per token, and
+// rounds of unrolled loops beyond the sizes of edges.
 struct Rarity {
   std::string op;
   CasePattern fixed;
@@ -60,7 +60,7 @@ std::vector<Rarity> Rarities() {
       {"attention", {}, 4, {{"head_dim", 64}, {"length", 150}}},
       {"attention", {}, 4, {{"head_dim", 128}, {"length", 70}}},
   };
-  // A row's 2 k largest scores are in registers, up to four.
+  // A row keeps its 2 k largest scores in registers, up to four.
   for (const auto& [top, mean_active] :
        {std::pair("2", "1"), std::pair("3", "1.5"), std::pair("4", "2")}) {
     for (const std::string experts : {"7", "40"}) {
@@ -85,7 +85,7 @@ bool IsApproximate(const Case& c) {
          (c.Size("head_dim") == 64 || c.Size("head_dim") == 128);
 }
 
-// Cases of those that passed; data may be too degenerate to tell.
+// Those of them that passed; other data may be too degenerate to tell.
 int approximate_passes = 0;
 
 class Comparison {
@@ -151,8 +151,8 @@ const std::regex& Unlaunched() {
   static const std::regex names(
       // device_facts.cu and device_probes.cu: questions to a device.
       "(Arithmetic|Nothing|Shared)Kernel\\(|"
-      // Arrays that do not begin at a multiple of 16 bytes, which verify has
-      // none of; the shim tests of kernels/cuda do.
+      // For arrays that do not begin at a multiple of 16 bytes: verify has
+      // none; the shim tests of kernels/cuda do.
       "(Add|AdamW|Cast|Squares)Kernel<.*\\b1>");
   return names;
 }

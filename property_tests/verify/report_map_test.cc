@@ -165,7 +165,7 @@ TEST(ReportMap, HasEveryInvariantOfAGrid) {
 TEST(ReportMap, HasEveryColumnOfAGrid) {
   const std::string& text = TextOf("trainer/METRICS.md");
   const Names columns = ReportColumns();
-  // One for each function that reads a result, plus those two.
+  // One for each function that reads a result, plus "sd" and "seeds".
   EXPECT_EQ(columns.size(), All(TextOf("experiments/report/run_columns.cc"),
                                 R"((\[\]\(const RunResult& r\)))")
                                     .size() +

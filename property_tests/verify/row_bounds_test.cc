@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of rows of scores where it is close: rows for which roundings add
-// up, which draws do not find, and outputs that are only just wrong.
+// The bounds of rows of scores are tested near their limits: rows for which
+// roundings add up, which draws do not find, and outputs that are barely wrong.
 #include "property_tests/verify/operations/row_bounds.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ namespace softmoe::verify {
 namespace {
 
 // Scores so close to each other that the exponential of a gap of m + r units of
-// 2^-24 is rounded to 1 - m units. Built from the lowest up: of 39 m and two r,
-// the one for which that and the product err most towards `sign`.
+// 2^-24 is rounded to 1 - m units. Built from the lowest score up, from 39 m
+// and two r: those whose exponential and product err most towards `sign`.
 std::vector<double> RowOfEqualErrors(int64_t size, double sign) {
   std::vector<double> scores = {0};
   float sum = 0;  // of the exponentials below, times the gap's
@@ -66,14 +66,14 @@ TEST(RowBounds, CoverErrorsThatAddUp) {
   }
 }
 
-// Next to the dominant score's 1, each other exponential is rounded away.
+// The exponentials of all but the dominant score are rounded away beside 1.
 TEST(RowBounds, CoverASumThatLosesAllItsTerms) {
   reference::Vector scores = reference::Vector::Constant(256, -16.640625);
   scores[0] = 0;
   float sum = 0;
   for (const double score : scores) sum += std::exp(static_cast<float>(score));
   ASSERT_EQ(sum, 1);
-  // No weight is above 1/2: they are k softmax(scores).
+  // As no weight is above 1/2, the weights are k softmax(scores).
   const double k = 0.5;
   const Bounded bound = BoundLapSumRow(scores, k, 1).weights[0];
   EXPECT_LE(std::abs(k / sum - bound.value), bound.error);
@@ -90,7 +90,7 @@ TEST(RowBounds, TellTwoMeanActivesApart) {
 }
 
 // Half of the gradient flows to weights that are 0 in float: it may be lost,
-// but nothing in between is right.
+// but nothing between the two results is right.
 TEST(RowBounds, AGradientOfFlushedWeightsIsThereOrNot) {
   for (const std::string fault : {"none", "zero", "twice"}) {
     for (const std::string base : {"cpu:v3", "reference_f32"}) {
@@ -117,8 +117,8 @@ TEST(RowBounds, AGradientOfASubnormalWeightIsThere) {
 }
 
 // Cases keep k below the number of experts n, where a row has a root. From n
-// on, the kernels solve for one float less (kernels/router_block.h): nothing
-// but n 2^-24 is missing from a row, and a weight near 1 is rounded by 3 u.
+// on, the kernels solve for one float less (kernels/router_block.h): a row
+// lacks only n 2^-24, and a weight near 1 is rounded by 3 u.
 TEST(RowBounds, FromAllExpertsOnEveryWeightIsOne) {
   for (const std::string impl : {"cpu:v3", "shim"}) {
     for (const std::string fill : {"generic", "ties", "plateau"}) {
@@ -140,7 +140,7 @@ TEST(RowBounds, FromAllExpertsOnEveryWeightIsOne) {
   }
 }
 
-// A gap so wide that float flushes p to 0: tokens may be missing there.
+// If a gap is so wide that float flushes p to 0, tokens may be missing.
 TEST(RowBounds, ATokenMayBeMissingFromACountButNotTooMany) {
   const Operation& op = FindOperation("balance_sums");
   const Case c = ParseCase(

@@ -29,7 +29,7 @@ constexpr char kDescription[] =
     "every element of every output within a bound that is derived, not tuned.";
 
 constexpr char kExamples[] = R"(
-A case is words KEY=VALUE, each of which may be left out:
+A case is a list of words KEY=VALUE, each of which may be left out:
   op=lapsum impl=cpu:v3 fill=near_ties:3 rows=7 num_experts=33 seed=0x5eed case=4
 What is left out is drawn from the seed and the number of the case. Where many
 cases run, op= and impl= may be given several times. What is not part of a case
@@ -45,7 +45,7 @@ Examples:
   verify run op=lapsum impl=cpu:v3 ... seed=0x5eed case=417
       the one case that a REPRO line names: paste the line
   verify fuzz --seconds 3600 seed=7 --log fuzz.jsonl --bundles failures/
-      for an hour, whatever fails; new failures are shrunk
+      for an hour, even if cases fail; new failures are shrunk
   verify fuzz impl=faulty:times_temperature:d_scores:cpu:v3 --seconds 5
       what a failure looks like
   verify grad op=router kind=soft
@@ -57,7 +57,7 @@ Examples:
   verify explain op=lapsum rows=3 num_experts=5
       what is expected of one case, and where its bounds come from
   verify replay failures/lapsum-1.h5 impl=cpu:v3
-      a recorded case, without its generator
+      a recorded case, from its recorded data
   verify mutate --area lapsum
       plant faults in the sources and count which of them the tests notice
 
@@ -68,7 +68,7 @@ Your own implementation (property_tests/verify/foreign/README.md):
   verify check-vectors v.h5 theirs.h5         computed elsewhere
 
 Exit codes: 0 all PASS; 1 a FAIL; 2 an unknown name or key, or an invalid file;
-3 NOT_COMPARABLE; 4 nothing ran or was compared, or it was not decided; 5 a
+3 NOT_COMPARABLE; 4 nothing ran or was compared, or nothing was decided; 5 a
 missing file; 6 the harness failed its own check; 7 data that cannot tell right
 from wrong; 75 stopped by a signal, after the report. How to add an operation or an
 implementation: property_tests/verify/README.md.)";
@@ -76,7 +76,7 @@ implementation: property_tests/verify/README.md.)";
 // The positional argument of commands that read the words of a case.
 constexpr char kCaseWords[] = "case";
 
-// The command that `arguments` name, if a case may be given to it.
+// The command that `arguments` name, if it accepts a case.
 const CLI::App* FindCommand(const CLI::App& app,
                             const std::vector<std::string>& arguments) {
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -110,7 +110,7 @@ void CheckSpelling(const CLI::App& app,
     const CLI::Option* before = find(arguments[i - 1]);
     if (before != nullptr && before->get_items_expected_max() > 0 &&
         arguments[i - 1].starts_with("--")) {
-      continue;  // its value
+      continue;  // the value of an option
     }
     const size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
@@ -154,8 +154,8 @@ void AddCases(CLI::App* command, Options& options,
               const std::string& standard = "100") {
   command
       ->add_option("--cases", options.cases,
-                   "of each operation on each implementation, from case=N on "
-                   "where that is given [" +
+                   "cases of each operation on each implementation, from "
+                   "case=N if that is given [" +
                        standard + "; with case=N, 1]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"));
 }
@@ -173,7 +173,7 @@ void AddEdgesFirst(CLI::App* command, Options& options) {
 void AddTimeout(CLI::App* command) {
   command
       ->add_option("--timeout", CallSeconds(),
-                   "seconds that one call of serve: or lib: may take [60]")
+                   "most seconds for one call of serve: or lib: [60]")
       ->check(Seconds());
 }
 
@@ -200,12 +200,12 @@ void AddReportOptions(CLI::App* command, Options& options) {
 void AddLog(CLI::App* command, Options& options) {
   command->add_option(
       "--log", options.log,
-      "every result as one line of JSON, as it comes; appended");
+      "append every result, as it comes, to this file as one line of JSON");
 }
 
 void AddNoShrink(CLI::App* command, Options& options) {
   command->add_flag("--no-shrink", options.no_shrink,
-                    "report failures as they were found");
+                    "report failures as found, without shrinking them");
 }
 
 void AddRunOptions(CLI::App* command, Options& options) {
@@ -218,8 +218,8 @@ void AddRunOptions(CLI::App* command, Options& options) {
   AddNoShrink(command, options);
 }
 
-// The commands of an application, in the order of its --help, and what the one
-// that is given says.
+// The commands of an application, in the order of its --help, and the values
+// that the given command sets.
 struct Commands {
   explicit Commands(CLI::App& app);
   Commands(const Commands&) = delete;  // `app` refers to it
@@ -231,7 +231,8 @@ struct Commands {
 };
 
 Commands::Commands(CLI::App& app) {
-  list = app.add_subcommand("list", "show what there is");
+  list =
+      app.add_subcommand("list", "show operations, implementations and faults");
   plan = app.add_subcommand("plan", "count what `run` would run");
   AddCaseWords(plan, options);
   AddCases(plan, options);
@@ -244,10 +245,10 @@ Commands::Commands(CLI::App& app) {
                 "of the kernels (`verify list` shows them)");
   AddEdgesFirst(run, options);
   AddSeconds(run, options,
-             "stop after this long, if --cases are not done before");
+             "stop after this long even if not all --cases are done");
 
   fuzz = app.add_subcommand(
-      "fuzz", "run until the time is over; the first cases are at edges");
+      "fuzz", "run until the time is up; the first cases are at edges");
   AddRunOptions(fuzz, options);
   AddSeconds(fuzz, options, "how long [60]");
 
@@ -265,7 +266,7 @@ Commands::Commands(CLI::App& app) {
   explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
   AddWords(explain, options,
-           "words KEY=VALUE; op= is needed, impl= [cpu:v3] computes it")
+           "words KEY=VALUE; op= is required, impl= [cpu:v3] computes it")
       ->required();
   AddTimeout(explain);
 
@@ -278,7 +279,7 @@ Commands::Commands(CLI::App& app) {
   export_vectors = app.add_subcommand(
       "export-vectors", "cases and what is expected of them, for others");
   AddWords(export_vectors, options,
-           "words KEY=VALUE that all cases share; op= is needed, and may be "
+           "words KEY=VALUE that all cases share; op= is required, and may be "
            "given several times");
   export_vectors->add_option("--out", options.out, "the HDF5 file to write")
       ->required();
@@ -330,9 +331,9 @@ int main(int argc, char** argv) {
     if (*commands.explain) return Explain(options);
     if (*commands.mutate) {
       throw EnvironmentError(
-          "this is done by a program of its own, which builds tests and needs "
-          "to know where the sources are: start it as ./bazelw run //:verify "
-          "-- mutate");
+          "a separate program does this, which builds tests and must know "
+          "where the sources are; start it as ./bazelw run //:verify -- "
+          "mutate");
     }
     if (*commands.replay) return Replay(options, commands.file);
     if (*commands.export_vectors) return ExportVectors(options);

@@ -37,7 +37,7 @@ TEST(Verify, TeachesAndLists) {
   EXPECT_TRUE(EndedWith(RunVerify("explain op=lapsum rows=3 num_experts=5 "
                                   "impl=faulty:twice:weights:cpu:v3"),
                         1, "FAIL: weights"));
-  // At the dtype that it computes in; and of what it does not compute.
+  // At the dtype in which it computes, and for an operation that it lacks.
   EXPECT_TRUE(EndedWith(RunVerify("explain op=gemm impl=shim:bf16 m=5 n=7 k=9 "
                                   "fill=generic"),
                         0, "dtype=bf16", "\nPASS"));
@@ -84,7 +84,7 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
                         "got/expected is 2 = 2"));
   EXPECT_TRUE(EndedWith(RunVerify("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0,
                         "PASS"));
-  // Later bundles do not replace it.
+  // Later bundles do not replace the first.
   const std::string bundle = ::testing::TempDir() + "bundles/lapsum-1.h5";
   const std::string before = ReadWholeFile(bundle);
   EXPECT_TRUE(
@@ -94,7 +94,7 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
   EXPECT_EQ(ReadWholeFile(bundle), before);
 }
 
-// Which are beyond what is drawn: rows are at most 140.
+// Draws do not reach these edges: they have at most 140 rows.
 TEST(Verify, FuzzAndVectorsReachTheEdges) {
   const fs::path folder = ::testing::TempDir();
   EXPECT_TRUE(EndedWith(RunVerify("fuzz op=lapsum impl=cpu:v3 --seconds 2 "
@@ -177,8 +177,9 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(
       EndedWith(RunVerify("run REPRO v7 verify run op=lapsum impl=cpu:v3"), 2,
                 "cut short"));
-  EXPECT_TRUE(EndedWith(RunVerify("run op=lapsum case=4294967295 --cases 2"), 2,
-                        "2 cases from case=4294967295: the last is"));
+  EXPECT_TRUE(EndedWith(
+      RunVerify("run op=lapsum case=4294967295 --cases 2"), 2,
+      "2 cases from case=4294967295: the highest possible case number is"));
   const std::string line = "REPRO v7 verify run op=lapsum seed=0x0 case=1";
   EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
                         "two REPRO lines"));
@@ -208,7 +209,7 @@ TEST(Verify, NamesACommandThatItDoesNotHave) {
                         "known are 'list', 'plan', 'run'"));
 }
 
-// Before anything runs, and by whatever name.
+// Refused before anything runs, and under any name of the file.
 TEST(Verify, ReportsReplaceNothingThatTheCommandUses) {
   const fs::path folder = ::testing::TempDir();
   ASSERT_EQ(
@@ -234,7 +235,7 @@ TEST(Verify, ReportsReplaceNothingThatTheCommandUses) {
   EXPECT_FALSE(fs::exists(folder / "same"));
   EXPECT_EQ(ReadWholeFile(folder / "kept.h5"), bytes);
   EXPECT_EQ(ReadWholeFile(folder / "mine.py"), bytes);
-  // A bundle of what failed.
+  // The bundle of a failure is kept, too.
   ASSERT_EQ(
       RunVerify("run op=lapsum impl=faulty:twice:weights:cpu:v3 --cases 1 "
                 "--no-shrink --bundles kept")
@@ -292,7 +293,7 @@ TEST(Verify, MutateIsAProgramThatBazelwStarts) {
 }
 
 TEST(Verify, AnErrorHidesNothingThatWasFound) {
-  // Of the 20 cases some have too few elements for this word.
+  // Some of the 20 cases have too few elements for this word.
   const std::string words =
       "run op=lapsum simplify=d_weights:only20 --no-shrink --cases 20 "
       "--json early.json --junit early.xml impl=";

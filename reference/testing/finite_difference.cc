@@ -15,13 +15,13 @@ namespace {
 constexpr int kLevels = 10;  // steps: step, step/2, ..., step/512
 // Rounding errors are taken to stay below this many standard deviations.
 constexpr double kNoiseSigmas = 6;
-// A difference is usable for an observed order if it exceeds its rounding
-// bound this many times: the order is then wrong by log2(1.125/0.875) = 0.36 at
-// worst, so that 1.5 separates order 2 (smooth) from order 1 and less, and 0.5
+// A difference is usable for an observed order if it exceeds its rounding bound
+// by this factor: the order is then wrong by log2(1.125/0.875) = 0.36 at worst,
+// so that 1.5 separates order 2 (smooth) from order 1 and less, and 0.5
 // separates order 1 from order 0.
 constexpr double kUsable = 8;
-// Where the noise is measured, in steps: so close together that the fourth
-// difference of a function that the step resolves is below an ulp, and the
+// The spacing at which noise is measured, in steps: so small that the fourth
+// difference of a function that the step resolves is below an ulp, while the
 // points still differ in many bits. Not a power of two: on dyadic points
 // roundings repeat instead of scattering.
 constexpr double kNoiseSpacing = 1.618e-6;
@@ -83,10 +83,10 @@ bool IsSmoothOrder(double order) {
 
 // The entry of a Ridders table with the smallest error estimate. `first` are
 // the differences of column 0 and `rounding` the rounding error of each; column
-// j removes the term in h^(j log2(base)). What the last column changed
-// overestimates what is still wrong. The rounding error of an entry is at most
-// prod (base^j + 1)/(base^j - 1) times that of its finest difference: < 2 for
-// base 4, < 8.3 for base 2.
+// j removes the term in h^(j log2(base)). The change made by the last column
+// overestimates the error that is left. The rounding error of an entry is at
+// most prod (base^j + 1)/(base^j - 1) times that of its finest difference: < 2
+// for base 4, < 8.3 for base 2.
 struct TableEntry {
   double value = 0;
   double error = std::numeric_limits<double>::infinity();

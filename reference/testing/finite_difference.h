@@ -37,7 +37,7 @@ struct DerivativeEstimate {
   Smoothness smoothness = Smoothness::kInconclusive;
 };
 
-// The derivative of `phi` at 0 from ten halvings of `step`.
+// The derivative of `phi` at 0 from ten steps: step, step/2, ..., step/512.
 //
 //   phi   finite on [-step, step]
 //   step  > 0, a fraction of the scale on which phi varies; too large a step
@@ -56,10 +56,10 @@ struct OneSidedEstimate {
   bool converges = false;
 };
 
-// The derivative of `phi` at 0 from one side alone, from ten halvings of
-// `step`; a negative step asks the left side. At a kink the two sides differ,
-// at a jump of the curvature, where central differences converge too slowly to
-// be extrapolated, they agree. At a jump of phi they do not converge.
+// The derivative of `phi` at 0 from one side alone, from ten steps as above; a
+// negative `step` asks for the left side. At a kink the two sides differ; at a
+// jump of the curvature, where central differences converge too slowly to be
+// extrapolated, they agree; at a jump of phi they do not converge.
 OneSidedEstimate DifferentiateFromOneSide(
     const std::function<double(double)>& phi, double step,
     double rounding_error = 0);

@@ -45,7 +45,7 @@ TEST(FiniteDifference, SmoothFunctionsAreWithinTheirOwnError) {
     const DerivativeEstimate estimate = DifferentiateAtZero(phi, 0.125);
     EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth) << f;
     EXPECT_LE(std::abs(estimate.value - exact), estimate.error) << f;
-    // A step of 1/128 with three extrapolations is what the table can choose.
+    // The table can choose a step of 1/128 with three extrapolations.
     EXPECT_LE(estimate.error, 2 * RoundingOf(6, 1. / 128)) << f;
   }
 }
@@ -201,7 +201,7 @@ TEST(FiniteDifference, NoisyFunctionsGetALargerError) {
   };
   const DerivativeEstimate estimate = DifferentiateAtZero(noisy, 0.3);
   EXPECT_LE(std::abs(estimate.value - 1), estimate.error);
-  // The noise of floats below 1, as above, of the largest step at best.
+  // The noise of floats below 1, as above, at the largest step at best.
   const double noise = 0x1p-24 / std::sqrt(12.0) / 2;
   EXPECT_GT(estimate.error, 2 * 6 * noise / 0.3);
 }

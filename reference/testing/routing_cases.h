@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// routing_cases.h - the tiny model with every router, fallback, reading of the
-// load balance and kind of noise: the cases of the tests of its gradient.
+// routing_cases.h - the cases of the tiny model's gradient tests: every router,
+// fallback, reading of the load balance and kind of noise.
 #ifndef SOFTMOE_REFERENCE_TESTING_ROUTING_CASES_H_
 #define SOFTMOE_REFERENCE_TESTING_ROUTING_CASES_H_
 

@@ -28,7 +28,7 @@ RoutingState TinyRouting();
 // budget logits that spread.
 Vector TinyParameters(const Config& config, uint64_t seed);
 
-// Random token ids of `num_sequences` sequences, and what refers to them.
+// Random token ids of `num_sequences` sequences, and their balance group.
 struct TinyTokens {
   TinyTokens(const Config& config, int64_t num_sequences, uint64_t seed);
   BalanceGroup Group() const;

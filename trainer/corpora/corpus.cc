@@ -84,7 +84,7 @@ class Normalised : public DocumentSource {
   int64_t emptied_ = 0;
 };
 
-// Normalises what the shards of `list` hold, if that is asked for.
+// Normalises what the shards of `list` hold, if asked to.
 ShardList Prepared(ShardList list, Normalise normalise) {
   if (normalise == Normalise::kNone) return list;
   return [list = std::move(list)](Shard* shard) {
@@ -96,7 +96,7 @@ ShardList Prepared(ShardList list, Normalise normalise) {
   };
 }
 
-// Gives what `shards` says, in order.
+// Lists `shards` in order.
 ShardList ListOf(std::vector<Shard> shards) {
   return [shards = std::move(shards), next = size_t{0}](Shard* shard) mutable {
     if (next == shards.size()) return false;
@@ -126,7 +126,7 @@ ShardList FileShards(FilesOf form, const std::vector<DigestedFile>& files,
   return ListOf(std::move(shards));
 }
 
-// Whether OpenWebText is there as Hugging Face has it, turned into JSON lines.
+// Whether `place` holds Hugging Face's OpenWebText, turned into JSON lines.
 bool IsJsonForm(const fs::path& place) {
   std::error_code error;
   if (fs::is_directory(place, error)) {
@@ -145,10 +145,10 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   if (kind == FilesOf::kOwt && IsJsonForm(place)) {
     if (options.normalise != Normalise::kHfOpenWebText) {
       throw ConfigError(fmt::format(
-          "{}: JSON lines of OpenWebText are Hugging Face's text, whose line "
-          "ends, empty lines and ends are normalised; say so with "
-          "data.normalise = \"hf_openwebtext\", which gives the same text from "
-          "all forms, or read them as jsonl:PATH",
+          "{}: OpenWebText in JSON lines is Hugging Face's text, whose line "
+          "ends, empty lines and ends are normalised; set data.normalise = "
+          "\"hf_openwebtext\", which gives the same text from all forms, or "
+          "read the files as jsonl:PATH",
           place.string()));
     }
     form = FilesOf::kJson;
@@ -182,7 +182,7 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
     return Prepared(FileShards(form, files, read), normalise);
   };
   if (published) {
-    // Publishers count the documents of their own string.
+    // The publishers' counts are of the documents under the default text_key.
     const bool other =
         form != FilesOf::kOwt && text_key != ReadOptions().text_key;
     const std::string what =
@@ -215,7 +215,7 @@ Corpus TextCorpus(const std::string& name, const std::string& kind,
                              .open = [=] { return OpenTextFile(path); }}}),
                     normalise);
   };
-  corpus.verify = [] { return "nothing is known of this text"; };
+  corpus.verify = [] { return "no published checksum of this text is known"; };
   return corpus;
 }
 
@@ -242,8 +242,8 @@ Parsed Parse(const std::string& name, const fs::path& cache,
   return parsed;
 }
 
-// The files of which the corpus consists; none if they are not what FindCorpus
-// takes, which says why.
+// The files of the corpus; none if they are not what FindCorpus takes, which
+// then says why.
 Files FilesOfCorpus(const std::string& kind, const fs::path& place) {
   std::error_code error;
   try {
@@ -270,7 +270,7 @@ int64_t BytesOf(const Files& files) {
   return sum;
 }
 
-// Whether the files are plain, by one of them.
+// Whether the files are plain, judging by the first one.
 bool IsPlain(const Files& files) {
   try {
     return !files.empty() &&
@@ -280,7 +280,7 @@ bool IsPlain(const Files& files) {
   }
 }
 
-// `files` are those that are here.
+// Estimates text and documents from `files`, those that are here.
 void EstimateText(const std::string& kind, const Files& files,
                   CorpusSize* size) {
   if (size->bytes > 0 && (!size->here || IsPlain(files))) {
@@ -310,8 +310,8 @@ void EstimateText(const std::string& kind, const Files& files,
     known += corpus.name + ", ";
   }
   throw ConfigError(
-      fmt::format("data.corpus = \"{}\": no such corpus; known are {}owt, c4, "
-                  "owt:PATH, c4:PATH, jsonl:PATH and path:FILE",
+      fmt::format("data.corpus = \"{}\": no such corpus; choose one of {}owt, "
+                  "c4, owt:PATH, c4:PATH, jsonl:PATH or path:FILE",
                   name, known));
 }
 

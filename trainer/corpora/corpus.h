@@ -24,11 +24,11 @@
 
 namespace softmoe::trainer {
 
-// Longer documents are refused: each is held in memory while it becomes tokens.
+// Longer documents are refused, as each is held in memory while it is encoded.
 inline constexpr int64_t kMaxDocumentBytes = int64_t{64} << 20;
 
-// What to do about a document that is no text, too long, or missing in its
-// line. A damaged file is an error in any case: what else it lost is unknown.
+// What to do about a document that is not text, is too long, or is missing from
+// its line. A damaged file is always an error: what else it lost is unknown.
 enum class OnBad { kFail, kSkip };
 
 struct ReadOptions {
@@ -36,7 +36,7 @@ struct ReadOptions {
   std::string text_key = "text";  // of JSON lines
 };
 
-// What a pass met besides the documents that it gave.
+// What a pass left out.
 struct Skipped {
   int64_t empty = 0;  // documents without a character
   int64_t bad = 0;    // what OnBad::kSkip left out, and
@@ -52,20 +52,20 @@ class DocumentSource {
  public:
   virtual ~DocumentSource() = default;
 
-  // Moves to the next document: UTF-8, no NUL, not empty. Returns false at the
-  // end, and whenever it is called after that. Memory is bounded by the largest
-  // document. Throws DataError that names file and place.
+  // Reads the next document: UTF-8, no NUL, not empty. Returns false at the end
+  // and on every later call. Memory is bounded by the largest document. Throws
+  // a DataError that names file and place.
   virtual bool Next(std::string* document) = 0;
 
-  // Bytes of the file that were used so far, where they are counted.
+  // Bytes of the file used so far; 0 if they are not counted.
   virtual int64_t input_bytes() const { return 0; }
-  // SHA-256 of the file, where it is computed, when Next has returned false.
+  // SHA-256 of the file once Next has returned false; "" if it is not computed.
   virtual std::string sha256() { return ""; }
   virtual Skipped skipped() const { return skipped_; }
 
  protected:
-  // Counts a bad document, or throws DataError with `what`, its place and what
-  // is wrong with it, and the remedy.
+  // Counts a bad document or, under kFail, throws a DataError with the remedy;
+  // `what` is its place and what is wrong with it.
   void SkipOrThrow(OnBad on_bad, const std::string& what);
 
   Skipped skipped_;
@@ -82,7 +82,7 @@ struct Shard {
   std::function<std::unique_ptr<DocumentSource>()> open;
 };
 
-// Gives the next shard of a corpus; false at the end.
+// Writes the next shard of a corpus; returns false at the end.
 using ShardList = std::function<bool(Shard*)>;
 
 struct Corpus {
@@ -90,29 +90,29 @@ struct Corpus {
   std::string description;  // one sentence, for reports
   bool stand_in = false;
   std::string provenance;  // which packages or files, with hashes where known
-  // Hex digest of the content, wherever it lies (corpus_files.h).
+  // Hex digest of the content, independent of its place (corpus_files.h).
   std::string key;
-  // What distinguishes token files of this corpus from others' besides the key:
-  // its name without the place, and which string of JSON lines is read.
+  // Distinguishes token files of this corpus from others', besides the key: its
+  // name without the place, and which string of JSON lines is read.
   std::string kind;
-  // The key of the files as they are now, which differs if they have changed
-  // since. Throws EnvironmentError if they are gone.
+  // Returns the key of the files as they are at the call, which differs if they
+  // have changed since. Throws EnvironmentError if they are gone.
   std::function<std::string()> current_key;
   int64_t bytes = 0;  // of its files
-  // Shards that can be read at the same time, at most.
+  // At most this many shards can be read at the same time.
   int64_t parallel_shards = 1;
-  // Begins with the first shard, in the order of the corpus.
+  // Lists the shards from the first, in the order of the corpus.
   std::function<ShardList()> shards;
   // Starts a new pass over all documents.
   std::function<std::unique_ptr<DocumentSource>()> open;
-  // Which published text the documents are that were read: "owt" or "c4" if
-  // they are all that the publishers count, else what is missing, or that
-  // another string of their lines was read; "" where no publisher counts.
+  // Says which published text the documents that were read are: "owt" or "c4"
+  // if they are all that the publishers count, else what is missing, or that
+  // another string of their lines was read; "" if no publisher counts them.
   // `documents` includes the empty ones.
   std::function<std::string(int64_t documents, int64_t bad)> text_of =
       [](int64_t, int64_t) { return std::string(); };
   // Compares the files with the publishers' SHA-256 and says what was compared.
-  // Throws DataError that names the file.
+  // Throws a DataError that names the file.
   std::function<std::string()> verify;
 };
 
@@ -136,9 +136,9 @@ struct CorpusOptions {
 // such file, offline), DataError (no text; the same text twice).
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options);
 
-// re.sub("\n\n\n+", "\n\n", text).strip(), of Python, which reads each line
-// end, "\r\n" and "\r" too, as "\n": what made Hugging Face's OpenWebText of
-// the publishers'.
+// Python's re.sub("\n\n\n+", "\n\n", text).strip() of a text read with each
+// line end ("\r\n" and "\r", too) as "\n". This is what made Hugging Face's
+// OpenWebText from the publishers'.
 std::string NormaliseAsHuggingFace(std::string_view text);
 
 // The disk space of a corpus's text, without reading it.
@@ -147,15 +147,15 @@ struct CorpusSize {
   bool here = false;
   int64_t bytes = 0;  // of the files here; of a stand-in that is
                       // not here, expected; else 0
-  // Bytes of all documents: at most, where the files are plain; about, of as
-  // large a part of a published corpus as its files here are, or of all of it
-  // if none is here; 0 if nothing is known.
+  // Bytes of all documents: an upper bound if the files are plain; an estimate
+  // for the part of a published corpus whose files are here, or for all of it
+  // if none is; 0 if nothing is known.
   int64_t text_bytes = 0;
-  int64_t documents = 0;  // of a published corpus, about; else 0
+  int64_t documents = 0;  // estimate for a published corpus; else 0
 };
 
-// Where FindCorpus will look for the corpus, and how large it is. Nothing is
-// downloaded, and the name need not be known.
+// Returns where FindCorpus will look for the corpus, and how large it is.
+// Downloads nothing; the name may be unknown.
 CorpusSize SizeOfCorpus(const std::string& name,
                         const std::filesystem::path& cache,
                         const CorpusPlaces& places = {});

@@ -45,8 +45,8 @@ constexpr const char* kC4Table = "trainer/corpora/c4_en_train_shards.tsv";
 constexpr const char* kAgain =
     "download it again, or compare with //:prepare_data --verify";
 constexpr const char* kStopped =
-    "the files of the corpus were being read; the same command begins again "
-    "with that, and keeps the shards that were finished";
+    "the files of the corpus were being read; the same command reads them "
+    "again from the start, and keeps the finished shards";
 
 std::string NameOf(const fs::path& path) { return path.filename().string(); }
 
@@ -67,7 +67,7 @@ bool IsKind(FilesOf kind, const std::string& name) {
   return !json && (name.ends_with(".xz") || name.ends_with(".tar"));
 }
 
-// Whether it is the PREFIX.json of token files, which may lie beside a text.
+// Whether this is the PREFIX.json of token files, which may lie beside a text.
 bool IsOfTokens(const fs::path& path) {
   if (path.extension() != ".json") return false;
   for (const char* suffix : {".bin", ".idx", ".model"}) {
@@ -83,8 +83,8 @@ bool IsFileOf(FilesOf kind, const fs::path& path) {
   return IsKind(kind, NameOf(path)) && !IsOfTokens(path);
 }
 
-// Whether it would be such a file but for its spelling, or for a packer whose
-// files are not read here, as archives in gzip and zstd are not.
+// Whether this would be such a file but for its spelling, or for a packer whose
+// files are not read here, as for archives in gzip and zstd.
 bool IsNearlyOf(FilesOf kind, const std::string& name) {
   const auto is_of = [kind](const std::string& near) {
     return IsKind(kind, near) || (kind != FilesOf::kOwt && IsLinesOfJson(near));
@@ -101,7 +101,7 @@ void RequireSeen(const fs::path& path, const std::error_code& error) {
   throw FileError("read", path, error.value());
 }
 
-// In any order; none if there is no such folder.
+// The entries in any order; none if there is no such folder.
 std::vector<fs::directory_entry> EntriesOf(const fs::path& folder) {
   std::vector<fs::directory_entry> entries;
   std::error_code error;
@@ -113,7 +113,7 @@ std::vector<fs::directory_entry> EntriesOf(const fs::path& folder) {
   return entries;
 }
 
-// Names that are nearly those of such files go to `*others`.
+// Adds files of this kind to `*files`, and those nearly named so to `*others`.
 void AddFiles(FilesOf kind, const fs::path& folder, Files* files,
               Files* others) {
   for (const fs::directory_entry& entry : EntriesOf(folder)) {
@@ -128,11 +128,10 @@ void AddFiles(FilesOf kind, const fs::path& folder, Files* files,
 void RefuseOthers(const Files& others) {
   if (others.empty()) return;
   throw DataError(fmt::format(
-      "{}: a file of this name is not read, and would be left out; names end "
-      "in small letters, those of lines of JSON in .jsonl, .ndjson or .json, "
-      "of packed ones also in one of .gz, .xz and .zst, those of OpenWebText's "
-      "archives in .tar, .tar.xz or .xz: rename it or pack it anew, or move it "
-      "out of the folder",
+      "{}: a file with this name would be ignored; use lower-case endings: "
+      ".jsonl, .ndjson or .json for JSON lines, with .gz, .xz or .zst added if "
+      "packed, and .tar, .tar.xz or .xz for OpenWebText's archives; rename or "
+      "repack it, or move it out of the folder",
       others.front().string()));
 }
 
@@ -143,8 +142,8 @@ void RefuseOthers(const Files& others) {
       one.string(), other.string()));
 }
 
-// Whether `name` is of a part of the archive `whole`: of urlsf_subset00.tar is
-// urlsf_subset00-1_data.xz, and of openwebtext.tar.xz any of urlsf_subset*.
+// Whether `name` is part of the archive `whole`: urlsf_subset00-1_data.xz of
+// urlsf_subset00.tar, and any urlsf_subset* of openwebtext.tar.xz.
 bool IsPart(const std::string& whole, const std::string& name) {
   const std::string stem = Unpacked(whole);
   if (name == whole) return false;
@@ -169,7 +168,7 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
   }
 }
 
-// Hugging Face has OpenWebText in plain_text/*.parquet.
+// Hugging Face's OpenWebText is in plain_text/*.parquet.
 void RefuseParquet(const fs::path& place) {
   for (const fs::path& folder : {place, place / "plain_text"}) {
     for (const fs::directory_entry& entry : EntriesOf(folder)) {
@@ -205,7 +204,7 @@ void RefuseParquet(const fs::path& place) {
       place.string()));
 }
 
-// A folder's own path, which links to it share.
+// The canonical path of a folder, which links to it share.
 fs::path OwnPath(const fs::path& folder) {
   std::error_code error;
   fs::path own = fs::canonical(folder, error);
@@ -226,7 +225,7 @@ bool IsVariantOfC4(const std::string& folder) {
          folder == "realnewslike";
 }
 
-// The folders in `folder` that `*seen` lacks, and which it has then.
+// Returns the folders in `folder` that `*seen` lacks, and adds them to it.
 Files NewFoldersIn(const fs::path& folder, std::set<fs::path>* seen) {
   Files folders;
   for (const fs::directory_entry& entry : EntriesOf(folder)) {
@@ -241,11 +240,11 @@ Files NewFoldersIn(const fs::path& folder, std::set<fs::path>* seen) {
   return folders;
 }
 
-// Documents in other folders inside, or in those that links name, would be left
-// out without a word. They are those that `wanted` takes.
+// Throws if another folder inside, or one that a link there names, has
+// documents that `wanted` takes: they would be left out silently.
 void RefuseOtherFolders(FilesOf kind, const fs::path& place,
                         const std::function<bool(const fs::path&)>& wanted) {
-  std::set<fs::path> seen;  // links may go round
+  std::set<fs::path> seen;  // links may form cycles
   Files others;
   const auto add = [&](const fs::path& folder) {
     const Files inside = NewFoldersIn(folder, &seen);
@@ -271,8 +270,8 @@ void RefuseOtherFolders(FilesOf kind, const fs::path& place,
     });
     if (file != files.end()) {
       throw DataError(fmt::format(
-          "{}: {} lies in a folder inside, where nothing is read; move it up, "
-          "out of {} if it is no text, or prepare its folder alone",
+          "{}: {} is in a subfolder, and those are not read; move it up, or "
+          "out of {} if it is not text, or prepare its folder separately",
           place.string(), file->lexically_relative(place).string(),
           place.string()));
     }
@@ -302,7 +301,7 @@ const std::map<std::string, PublishedFile>& C4Shards() {
   return shards;
 }
 
-// `names` of the first few.
+// " (missing: A, B, ...)" with the first few of `names`; "" for none.
 std::string Missing(const std::vector<std::string>& names) {
   if (names.empty()) return "";
   const auto shown = std::min<size_t>(names.size(), 5);
@@ -331,12 +330,13 @@ std::string CompareC4(const std::vector<DigestedFile>& files) {
   if (wrong != nullptr) {
     const auto shard = shards.find(NameOf(wrong->path));
     throw DataError(fmt::format(
-        "{}: {}, while other files here are those of C4 `en`: damaged, or of "
-        "another variant such as en.noblocklist; {}",
+        "{}: {}, although other files here belong to C4 `en`: it is damaged, "
+        "or of another variant such as en.noblocklist; {}",
         wrong->path.string(),
-        shard == shards.end() ? "no name of a shard of C4"
-                              : fmt::format("{} bytes, the publishers' has {}",
-                                            wrong->bytes, shard->second.bytes),
+        shard == shards.end()
+            ? "not the name of a C4 shard"
+            : fmt::format("{} bytes, where the publishers' file has {}",
+                          wrong->bytes, shard->second.bytes),
         kAgain));
   }
   std::vector<std::string> missing;
@@ -364,10 +364,10 @@ std::string CompareOwt(const std::vector<DigestedFile>& files) {
   if (there < static_cast<int64_t>(files.size())) {
     for (const DigestedFile& file : files) {
       if (NameOf(file.path).starts_with("urlsf_subset")) continue;
-      throw DataError(fmt::format(
-          "{}: not one of the 21 tars that other files here are; move it out "
-          "of the folder",
-          file.path.string()));
+      throw DataError(
+          fmt::format("{}: not one of the 21 tars of OpenWebText, to which "
+                      "other files here belong; move it out of the folder",
+                      file.path.string()));
     }
   }
   if (missing.empty()) return "all 21 tars";
@@ -462,7 +462,7 @@ std::vector<DigestedFile> DigestFiles(FilesOf kind, const Files& paths) {
     stop.ThrowIfRequested(kStopped);
     files[static_cast<size_t>(i)] = Digest(kind, paths[static_cast<size_t>(i)]);
   });
-  stop.ThrowIfRequested(kStopped);  // while the last of them was read
+  stop.ThrowIfRequested(kStopped);  // a signal during the last file
   std::map<std::string, const fs::path*> contents;
   for (const DigestedFile& file : files) {
     if (file.bytes == 0) continue;
@@ -503,11 +503,11 @@ std::string VerifyFiles(FilesOf kind, const Files& paths) {
         "variant; download this file again",
         path.string(), found, file->second.sha256));
   });
-  stop.ThrowIfRequested(kStopped);  // while the last of them was read
+  stop.ThrowIfRequested(kStopped);  // a signal during the last file
   return fmt::format(
       "{} of {} files have the publishers' SHA-256{}", published.size(),
       paths.size(),
-      published.size() < paths.size() ? "; of the others none is known" : "");
+      published.size() < paths.size() ? "; for the others, none is known" : "");
 }
 
 std::string TextOf(FilesOf kind, int64_t documents, int64_t bad) {
@@ -534,11 +534,11 @@ std::string HowToGet(FilesOf kind) {
   if (kind == FilesOf::kOwt) {
     return fmt::format(
         "OpenWebText: {} bytes, {} documents, CC0 (texts of others).\n"
-        "At 100 Mbit/s 17 minutes. Either of\n"
+        "Takes 17 minutes at 100 Mbit/s. Get either\n"
         "  openwebtext.tar.xz, from the place that "
         "https://skylion007.github.io/OpenWebTextCorpus names;\n"
         "    SHA-256 {}\n"
-        "  the same text in {} tars, urlsf_subset00.tar to "
+        "  or the same text in {} tars, urlsf_subset00.tar to "
         "urlsf_subset{}.tar:\n"
         "    git lfs install\n"
         "    git clone https://huggingface.co/datasets/Skylion007/openwebtext "
@@ -559,7 +559,7 @@ std::string HowToGet(FilesOf kind) {
   }
   return fmt::format(
       "C4 `en`: {} bytes in 1024 files, {} documents, ODC-BY.\n"
-      "At 1 Gbit/s 44 minutes, at 100 Mbit/s 7.3 hours.\n"
+      "Takes 44 minutes at 1 Gbit/s, 7.3 hours at 100 Mbit/s.\n"
       "  git lfs install\n"
       "  GIT_LFS_SKIP_SMUDGE=1 git clone "
       "https://huggingface.co/datasets/allenai/c4 /data/c4\n"
@@ -569,9 +569,9 @@ std::string HowToGet(FilesOf kind) {
       "  ./bazelw run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
       "--verify --out /data/c4-tokens/c4\n"
       "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768), in "
-      "/data/cache; --out links to them.\nA "
-      "part of the files trains, too,\n"
-      "but its results are not comparable with the paper's.\n",
+      "/data/cache; --out links to them.\n"
+      "Training on part of the files works, too, but its results are not\n"
+      "comparable with the paper's.\n",
       kC4Bytes, kC4Documents);
 }
 

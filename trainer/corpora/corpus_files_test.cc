@@ -83,7 +83,7 @@ TEST(FindCorpusFiles, RefusesWhatLiesDeeperThanWhatIsRead) {
   const auto refused = [](FilesOf kind, const Strings& files) {
     const fs::path folder = Folder("deeper", files);
     return Says(MessageOf<DataError>([&] { FindCorpusFiles(kind, folder); }),
-                folder.string() + ": " + files.back() + " lies in a folder");
+                folder.string() + ": " + files.back() + " is in a subfolder");
   };
   EXPECT_TRUE(refused(FilesOf::kOwt, {"o.tar", "more/p.tar"}));
   EXPECT_TRUE(refused(FilesOf::kOwt, {"subsets/o.tar", "subsets/x/y/p.xz"}));
@@ -95,7 +95,7 @@ TEST(FindCorpusFiles, RefusesWhatLiesDeeperThanWhatIsRead) {
       refused(FilesOf::kC4, {"en/c4-train.0.json", "en/x/c4-train.1.json"}));
   EXPECT_TRUE(refused(FilesOf::kC4, {"en/c4-train.0.json",
                                      "x/en.noblocklist/c4-train.1.json"}));
-  // Links to what is read.
+  // Links to folders that are read anyway.
   const fs::path linked = Folder("deeper_link", {"en/c4-train.0.json"});
   fs::create_directory_symlink("en", linked / "a");
   fs::create_directory_symlink("..", linked / "en" / "up");
@@ -115,7 +115,7 @@ TEST(FindCorpusFiles, LooksIntoLinkedFolders) {
       folder.string() + ": part2/sub/b.jsonl.gz", "move it up"));
 }
 
-// As a folder without permission is, which root may read all the same.
+// Such paths stand for folders without permission, which root can read anyway.
 TEST(FindCorpusFiles, RefusesWhatItCannotSee) {
   const auto error = [](FilesOf kind, const fs::path& place) {
     return MessageOf<EnvironmentError>([&] { FindCorpusFiles(kind, place); });
@@ -141,7 +141,7 @@ TEST(FindCorpusFiles, RefusesWhatItCannotSee) {
   const fs::path json = Folder("unseen_json", {"a.jsonl"});
   const std::string part = loops(json / "part");
   EXPECT_TRUE(Says(error(FilesOf::kJson, json), part));
-  // Parquet of Hugging Face, that is.
+  // The folder of Hugging Face's Parquet files.
   const std::string plain_text = loops(folder / "plain_text");
   EXPECT_TRUE(Says(error(FilesOf::kOwt, folder), plain_text));
   if (::geteuid() == 0) return;
@@ -152,12 +152,12 @@ TEST(FindCorpusFiles, RefusesWhatItCannotSee) {
   fs::permissions(secret / "subsets", fs::perms::owner_all);
 }
 
-// What is left out makes another corpus.
+// Leaving a file out would make another corpus.
 TEST(FindCorpusFiles, RefusesNamesThatAreNearlyThoseOfTexts) {
   const auto refused = [](FilesOf kind, const Strings& files) {
     const fs::path folder = Folder("nearly", files);
     return Says(MessageOf<DataError>([&] { FindCorpusFiles(kind, folder); }),
-                (folder / files.back()).string() + ": ", "would be left out");
+                (folder / files.back()).string() + ": ", "would be ignored");
   };
   for (const std::string name :
        {"b.jsonl.bz2", "b.jsonl.GZ", "B.JSON", "b.Ndjson", "b.json.zip",
@@ -177,7 +177,7 @@ TEST(FindCorpusFiles, RefusesNamesThatAreNearlyThoseOfTexts) {
   EXPECT_TRUE(Says(
       MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, inside); }),
       inside.string() + ": x/b.JSONL"));
-  // These are no texts.
+  // These are not texts.
   EXPECT_EQ(Found(FilesOf::kJson,
                   Folder("far", {"a.jsonl", "b.txt.bz2", "c.zip", ".d.JSON",
                                  "e.jsonl.part", "f.jsonl~"})),
@@ -192,7 +192,7 @@ TEST(FindCorpusFiles, RefusesNamesThatAreNearlyThoseOfTexts) {
             (Strings{"c4-train.0.json.gz"}));
 }
 
-// Those of others, which have no such PREFIX.json, hide no text.
+// Token files of others have no such PREFIX.json, so they hide no text.
 TEST(FindCorpusFiles, LeavesOutOnlyDescriptionsOfTokens) {
   const fs::path folder =
       Folder("tokens", {"a.jsonl", "t.json", "t.bin", "t.idx", "t.model"});
@@ -270,8 +270,8 @@ TEST(Digest, FollowsTheContentAndNotTheName) {
   }
 }
 
-// The checksums at the end are those of the last member, or of none: what
-// changes in one before it changes no other byte.
+// Checksums at the end are those of the last member, or of none: a change in an
+// earlier member changes no other byte.
 TEST(Digest, SeesEachOfSeveralMembers) {
   const fs::path folder = FreshFolder("members");
   for (const std::string form : {"gzip", "xz"}) {
@@ -322,9 +322,9 @@ TEST(CompareWithPublishers, KnowsC4) {
   files[7].bytes -= 1;
   EXPECT_TRUE(Says(
       MessageOf<DataError>([&] { CompareWithPublishers(FilesOf::kC4, files); }),
-      files[7].path.string(), "the publishers' has ", "en.noblocklist"));
-  // Another variant, or made by a test: it trains, and the count of documents
-  // tells.
+      files[7].path.string(), "the publishers' file has ", "en.noblocklist"));
+  // Another variant, or files made by a test: they can be trained on, and the
+  // count of documents shows what they are.
   for (DigestedFile& file : files) file.bytes = 5;
   EXPECT_EQ(CompareWithPublishers(FilesOf::kC4, files), "");
 }
@@ -371,11 +371,11 @@ TEST(VerifyFiles, ComparesTheHashesThatAreKnown) {
                    "8ef8d75b0e045dec4aa5123a671b4564466b0707086a7ed1ba8721626"
                    "dfffbc9"));
   EXPECT_EQ(VerifyFiles(FilesOf::kOwt, {folder / "mine.tar"}),
-            "0 of 1 files have the publishers' SHA-256; of the others none is "
-            "known");
+            "0 of 1 files have the publishers' SHA-256; for the others, none "
+            "is known");
 }
 
-// To read them takes minutes.
+// Reading the files takes minutes.
 TEST(VerifyFiles, HearsASignalAsDigestFilesDoes) {
   const fs::path folder = Folder("stopped", {"c4-train.00000.json"});
   const auto files = FindCorpusFiles(FilesOf::kC4, folder);

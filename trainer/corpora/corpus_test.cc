@@ -69,7 +69,7 @@ TEST(FindCorpus, FindsPublishedCorporaByPathAndInTheCache) {
   EXPECT_THROW(FindCorpus("owt:/nowhere", {.cache = folder}), EnvironmentError);
 }
 
-// What text it is, not where it lies: copied, renamed, touched.
+// The key follows the content: copied, renamed and touched files keep theirs.
 TEST(FindCorpus, KeyOfPublishedCorporaFollowsTheContent) {
   const auto folder = FreshFolder("copied");
   const auto corpus = [&](const std::string& place, const std::string& text) {
@@ -177,8 +177,8 @@ TEST(FindCorpus, NormalisesIfAskedTo) {
   EXPECT_TRUE(Says(source->skipped().first[0], "x.jsonl:4"));
 }
 
-// Python 3.11 answers so: re.sub("\n\n\n+", "\n\n", file.read()).strip(), of a
-// file that open() reads as text.
+// The answers of Python 3.11: re.sub("\n\n\n+", "\n\n", file.read()).strip() of
+// a file that open() reads as text.
 TEST(NormaliseAsHuggingFace, IsWhatPythonDoes) {
   EXPECT_EQ(NormaliseAsHuggingFace(""), "");
   EXPECT_EQ(NormaliseAsHuggingFace("a\n\nb"), "a\n\nb");
@@ -192,8 +192,8 @@ TEST(NormaliseAsHuggingFace, IsWhatPythonDoes) {
             "a\n\nb\n\nc\n\nd");
 }
 
-// JSON lines of OpenWebText are Hugging Face's text: only with the same said of
-// all forms is it one corpus.
+// JSON lines of OpenWebText are Hugging Face's text: all forms are one corpus
+// only if all are normalised.
 TEST(FindCorpus, RefusesHuggingFacesTextAsThePublishers) {
   const auto folder = FreshFolder("owt_json");
   WriteFileAtomically(folder / "owt.jsonl", "{\"text\": \"one\"}\n");
@@ -248,7 +248,7 @@ TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
   std::filesystem::create_directories(c4 / "en");
   WriteFileAtomically(c4 / "en" / "c4-train.0.json", "0123456789");
   WriteFileAtomically(c4 / "en" / "c4-train.1.json", "01234");
-  // What a clone has besides is no text.
+  // The other files of a clone are not text.
   std::filesystem::create_directories(c4 / ".git");
   for (const char* name : {"README.md", "en/c4-validation.0.json", ".git/x"}) {
     WriteFileAtomically(c4 / name, "0123456");
@@ -270,7 +270,7 @@ TEST(SizeOfCorpus, KnowsHowMuchTextItIs) {
     EXPECT_EQ(size.text_bytes, text_bytes) << name;
     EXPECT_EQ(size.documents, documents) << name;
   };
-  // Nothing is here: all of it.
+  // Nothing is here, so the estimate is for all of it.
   expect("c4", 790'000'000'000, 364'868'892);
   expect("owt", 39'700'000'000, 8'013'769);
   expect("foldoc", 4'968'806, 0);

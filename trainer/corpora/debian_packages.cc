@@ -75,7 +75,7 @@ class Downloader {
     ProgramResult result = Apt({"download", package_});
     std::string output = result.output;
     if (result.exit_status != 0) {
-      // There are no lists, or older ones than the archive: fetch our own.
+      // The lists are missing, or older than the archive: fetch our own.
       notify("fetching Debian's package lists");
       MakeFolder(folder_ / "lists" / "partial");
       MakeFolder(folder_ / "archives" / "partial");
@@ -147,18 +147,19 @@ DebianPackage UnpackDebianPackage(
   fs::path deb = FindDeb(local, package);
   if (deb.empty()) deb = Downloader(package, work, local).Download(notify);
   if (Field(deb, "Package") != package) {
-    throw EnvironmentError(fmt::format(
-        "{}: not the Debian package {}; delete it, it will be downloaded",
-        deb.string(), package));
+    throw EnvironmentError(
+        fmt::format("{}: not the Debian package {}; delete it, and it will be "
+                    "downloaded again",
+                    deb.string(), package));
   }
   DebianPackage result = {package, Field(deb, "Version"), Sha256OfFile(deb)};
   const ProgramResult unpacked =
       RunProgram({"dpkg-deb", "-x", deb.string(), folder.string()}, "/");
   if (unpacked.exit_status != 0) {
-    throw EnvironmentError(fmt::format(
-        "cannot unpack {}: {}; delete it if it is damaged, and see that the "
-        "disk is not full",
-        deb.string(), LastLines(unpacked.output, 3)));
+    throw EnvironmentError(
+        fmt::format("cannot unpack {}: {}; delete it if it is damaged, and "
+                    "make sure that the disk is not full",
+                    deb.string(), LastLines(unpacked.output, 3)));
   }
   fs::remove_all(work);
   return result;

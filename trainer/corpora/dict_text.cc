@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMaxInflatedBytes = int64_t{1} << 30;
 
 constexpr char kAnotherPackage[] =
-    "take another version of the package, whose .deb is in corpora/packages of "
+    "use another version of the package: put its .deb into corpora/packages of "
     "the cache";
 
 // Cuts off and returns what precedes `separator`, or everything without one.
@@ -81,7 +81,7 @@ void RemoveParts(std::string* text, char open, char close, size_t reach,
   *text = std::move(kept);
 }
 
-// Whether the text is a mark with which GCIDE's editors signed.
+// Whether the text is a mark with which GCIDE's editors sign.
 bool IsSourceMark(std::string_view inside) {
   constexpr std::array<std::string_view, 8> kSources = {
       "1913 Webster", "Webster 1913", "WordNet", "PJC",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dict_text.h - English text out of dictd databases and fortune files.
+// dict_text.h - English text from dictd databases and fortune files.
 //
 // A dictd database is NAME.dict.dz (gzip with an index of its own, "dictzip")
 // and NAME.index: one line per headword, tab-separated, with offset and length

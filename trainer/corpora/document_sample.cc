@@ -10,7 +10,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// Far above ShuffledIndex's few rounds.
+// Far above the layers of ShuffledIndex, which are its few rounds.
 constexpr uint32_t kSampleLayer = 1000;
 
 uint64_t Priority(int64_t shard, int64_t index) {

@@ -12,16 +12,16 @@
 
 namespace softmoe::trainer {
 
-// Keeps documents of about `budget` bytes out of any number: each gets a random
-// priority from its place, and those with the lowest priorities are kept. The
-// same documents give the same sample, in whatever order they are added, from
-// any threads. Memory: the budget and one document.
+// Keeps documents of about `budget` bytes in all out of any number: each gets a
+// random priority from its place, and those with the lowest priorities are
+// kept. The same documents give the same sample, in whatever order they are
+// added, from any threads. Memory: the budget and one document.
 class DocumentSample {
  public:
   explicit DocumentSample(int64_t budget) : budget_(budget) {}
 
   // Adds document `index` of shard `shard`. Only the beginning of a long one is
-  // a candidate (at least ten documents make a sample), cut between characters.
+  // a candidate, cut between characters: at least ten documents make a sample.
   void Add(int64_t shard, int64_t index, const std::string& document);
 
   // Returns the sample in the order of the places, and leaves this object

@@ -127,9 +127,9 @@ TEST(DocumentSample, IsSpreadOverTheShards) {
   }
   const Documents chosen = sample.Take();
   ASSERT_EQ(chosen.size(), 100u);
-  // A tenth of the places: of a number's ten places none is chosen with a
-  // probability of 0.9^10 or so, 65 numbers are there, and 3 are the deviation.
-  // With one way for all shards there would be ten numbers.
+  // A tenth of the places is chosen: none of a number's ten places with
+  // probability 0.9^10 or so. 65 numbers are expected, with a deviation of 3.
+  // If all shards were sampled alike, there would be ten.
   EXPECT_GT(std::set<std::string>(chosen.begin(), chosen.end()).size(), 50u);
 }
 

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxLineBytes = 6 * static_cast<size_t>(kMaxDocumentBytes);
 constexpr int64_t kBlock = int64_t{1} << 18;  // bytes read at a time
 
-// Keeps the text of one member of a line's object, and builds nothing of the
+// Keeps the text of one member of a line's object, and builds none of the
 // others.
 class TextFinder {
  public:

@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// openwebtext.tar.xz / subset.tar / urlsf_subset.xz is the deepest we know.
+// openwebtext.tar.xz / subset.tar / urlsf_subset.xz is the deepest known.
 constexpr size_t kMaxDepth = 8;
 
 // Two blocks of zeros end a tar; more may follow.
 constexpr int64_t kTarEndBytes = 1024;
 
-// What ShardFinder holds of a document that is too long is too long itself.
+// What ShardFinder holds of a too long document is too long itself.
 static_assert(kMaxMemberBytes >= kMaxDocumentBytes);
 
 bool IsArchive(std::string_view name) {
@@ -36,7 +36,7 @@ bool IsArchive(std::string_view name) {
 
 bool IsText(std::string_view name) { return name.ends_with(".txt"); }
 
-// Whether the member, which is not read, holds documents by its name.
+// Whether a member that is not read holds documents, by its name.
 bool IsNearlyRead(const std::string& member) {
   const std::string name = fs::path(member).filename().string();
   return !name.starts_with('.') &&
@@ -47,8 +47,8 @@ bool IsNearlyRead(const std::string& member) {
              name);
 }
 
-// Whether a member has a place elsewhere instead of content. libarchive gives
-// hard links no type, but files to those that pax stores with their content.
+// Whether a member names a place elsewhere instead of content. libarchive gives
+// hard links no type, but those that pax stores with content are files.
 bool IsLink(archive_entry* entry) {
   const auto type = ::archive_entry_filetype(entry);
   return type == AE_IFLNK || type == 0 ||
@@ -56,7 +56,7 @@ bool IsLink(archive_entry* entry) {
           ::archive_entry_size(entry) == 0);
 }
 
-// Members of these are shards, too; other archives are shards as a whole.
+// Whether its members are shards, too; other archives are shards as a whole.
 bool HoldsShards(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".tar.xz");
 }
@@ -66,9 +66,9 @@ bool HoldsShards(std::string_view name) {
 class Bytes {
  public:
   virtual ~Bytes() = default;
-  // Valid until the next call; none at the end. Throws Error.
+  // The next bytes, valid until the next call; none at the end. Throws Error.
   virtual std::string_view Next() = 0;
-  // Of a file: how many were used, and SHA-256 of all when there are no more.
+  // For a file: how many bytes were used, and the SHA-256 of all at the end.
   virtual int64_t position() const { return 0; }
   virtual std::string Hash() { return ""; }
 };
@@ -80,8 +80,8 @@ class FileBytes : public Bytes {
     const FileForm form = FormOf(file_);
     if (form == FileForm::kGzip || form == FileForm::kZstd) {
       throw DataError(fmt::format(
-          "{}: gzip or zstd, but archives of OpenWebText are read plain or "
-          "packed by xz; unpack it, and pack it anew if it is to stay packed",
+          "{}: packed with gzip or zstd, but archives of OpenWebText are read "
+          "only plain or packed with xz; unpack it, or repack it with xz",
           path.string()));
     }
   }
@@ -117,8 +117,8 @@ Reader NewReader() {
 
 bool IsFine(int code) { return code == ARCHIVE_OK || code == ARCHIVE_WARN; }
 
-// Bytes that may be packed with xz, unpacked: libarchive's reader of tars hides
-// what is behind the end of a packed one.
+// Unpacks bytes that may be packed with xz: libarchive's tar reader hides what
+// follows the end of a packed tar.
 class UnpackedBytes : public Bytes {
  public:
   explicit UnpackedBytes(Bytes* packed) : packed_(packed) {}
@@ -133,13 +133,13 @@ class UnpackedBytes : public Bytes {
     Check(::archive_read_data_block(reader_.get(), &bytes, &size, &offset));
     return {static_cast<const char*>(bytes), ended_ ? 0 : size};
   }
-  // Of the packed bytes.
+  // Position in the packed bytes.
   int64_t position() const override { return position_; }
 
  private:
   void Begin() {
     begun_ = true;
-    // Other filters that libarchive knows call programs (lrzip).
+    // Some other filters of libarchive call programs (lrzip).
     ::archive_read_support_filter_xz(reader_.get());
     ::archive_read_support_format_raw(reader_.get());
     ::archive_read_support_format_empty(reader_.get());
@@ -176,16 +176,16 @@ class Archive {
   // `place` is for messages.
   Archive(Bytes* bytes, std::string place)
       : place_(std::move(place)), bytes_(bytes) {
-    // Other formats that libarchive knows decode mail.
+    // Some other formats of libarchive decode mail.
     ::archive_read_support_format_tar(archive_.get());
     Check(::archive_read_open(archive_.get(), this, nullptr, Read, nullptr));
   }
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // Name of the next regular file in it; empty at the end. Refuses links in
-  // place of documents and archives, whose content may be anywhere, and members
-  // that hold documents by their names but are not read.
+  // Returns the name of the next regular file; empty at the end. Refuses links
+  // in place of documents and archives, as their content may be anywhere, and
+  // members that hold documents by their names but are not read.
   std::string NextMember() {
     while (!ended_) {
       archive_entry* entry = nullptr;
@@ -205,11 +205,11 @@ class Archive {
       member_ = name;
       const bool is_read = IsArchive(member_) || IsText(member_);
       if (!is_read && IsNearlyRead(member_)) {
-        throw DataError(Place() +
-                        ": a member of this name is not read, and would be "
-                        "left out; documents are *.txt, and archives of them "
-                        "*.tar or *.xz: pack it anew under such a name, or "
-                        "without this member");
+        throw DataError(
+            Place() +
+            ": a member with this name would be ignored; documents must be "
+            "*.txt, and archives of them *.tar or *.xz: repack the archive "
+            "with such a name, or without this member");
       }
       if (!is_link) return member_;
       if (is_read) {
@@ -222,7 +222,7 @@ class Archive {
   }
 
   // Appends the current member or, if it is longer than `limit`, more than
-  // `limit` bytes of its beginning, and says whether that was all of it.
+  // `limit` bytes of its beginning; returns whether that was all of it.
   bool ReadMember(int64_t limit, std::string* content) {
     while (static_cast<int64_t>(content->size()) <= limit) {
       const std::string_view bytes = ReadBlock();
@@ -231,7 +231,7 @@ class Archive {
     }
     return false;
   }
-  // Its next bytes; none at the end.
+  // The member's next bytes; none at the end.
   std::string_view ReadBlock() {
     const la_ssize_t count =
         ::archive_read_data(archive_.get(), block_.data(), block_.size());
@@ -266,7 +266,7 @@ class Archive {
         bytes);
   }
   // libarchive takes a tar that is cut between members, or has zeros in place
-  // of one's header, for a whole one, and reads nothing behind them.
+  // of a header, for a whole one, and reads nothing after that.
   void RequireEnd() {
     try {
       while (!NextBytes().empty()) continue;
@@ -287,7 +287,7 @@ class Archive {
   std::string member_;
   UnpackedBytes bytes_;
   int64_t position_ = 0;    // bytes of the tar that were used
-  int64_t zeros_from_ = 0;  // behind the last of them that is none
+  int64_t zeros_from_ = 0;  // after the last byte that is not zero
   bool ended_ = false;
   Reader archive_ = NewReader();
   std::array<char, 1 << 16> block_;
@@ -305,13 +305,13 @@ class MemberBytes : public Bytes {
 // Archives, each a member of the one before.
 class OpenArchives {
  public:
-  // `outside`: how many the first of them lies in.
+  // `outside`: how many archives the first of them lies in.
   explicit OpenArchives(size_t outside) : outside_(outside) {}
   ~OpenArchives() {
     while (!empty()) Pop();  // innermost first
   }
   bool empty() const { return open_.empty(); }
-  // Of the innermost; 1 is a file.
+  // Depth of the innermost; 1 is a file.
   size_t depth() const { return outside_ + open_.size(); }
   bool only_first() const { return open_.size() == 1; }
   Archive& top() { return *open_.back().second; }
@@ -327,12 +327,12 @@ class OpenArchives {
     open_.back().second.reset();  // it uses its bytes
     open_.pop_back();
   }
-  // Refuses the current member if it is an archive too many.
+  // Refuses the current member if it is an archive nested too deep.
   void RequireDepth() const {
     if (depth() < kMaxDepth) return;
     throw DataError(fmt::format(
-        "{}: an archive inside {} others, and those inside more than {} are "
-        "not read; unpack the outermost, and give the folder",
+        "{}: an archive inside {} others, but only those inside at most {} are "
+        "read; unpack the outermost, and give the folder",
         open_.back().second->Place(), depth(), kMaxDepth - 1));
   }
 
@@ -485,7 +485,7 @@ class ShardFinder {
     shard.bytes = std::ssize(content);
     Sha256 hash;
     hash.Update(content);
-    // A document that is too long is counted as that, and not held in memory.
+    // A document that is too long is counted as bad, and not held in memory.
     while (!whole) {
       const std::string_view more = archive.ReadBlock();
       if (more.empty()) break;

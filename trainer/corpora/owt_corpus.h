@@ -19,16 +19,16 @@
 
 namespace softmoe::trainer {
 
-// What is held in memory of a member that is a shard by itself: a longer
-// archive is refused, a longer document is bad.
+// At most this much of a member that is a shard by itself is held in memory: a
+// longer archive is refused, and a longer document is bad.
 inline constexpr int64_t kMaxMemberBytes = int64_t{64} << 20;
 
-// Reads an archive, also archives in it. A DataError names archive and member.
+// Reads an archive, and archives in it. A DataError names archive and member.
 std::unique_ptr<DocumentSource> OpenOwt(const std::filesystem::path& path,
                                         const ReadOptions& options = {});
 
-// The shards of the archives in turn: an archive that begins with a document
-// is one, and of another each member that is packed by itself.
+// Lists the shards of the archives in turn: an archive that begins with a
+// document is one; in others, each .txt and each .xz (but .tar.xz) is one.
 ShardList OwtShards(std::vector<DigestedFile> files,
                     const ReadOptions& options);
 

@@ -115,8 +115,8 @@ std::string Xz(const std::string& content) {
   return ReadWholeFile(path);
 }
 
-// As it is, packed, and as a member of another archive: the end of what it is
-// in says nothing of its own.
+// A tar as it is, packed, and as a member of another archive, whose end says
+// nothing of the tar's own.
 enum class TarIn { kFile, kXz, kTar, kPackedMember, kPackedTar };
 
 class TarEnd : public ::testing::TestWithParam<TarIn> {
@@ -171,7 +171,7 @@ TEST_P(TarEnd, RefusesATarWithoutIt) {
   EXPECT_EQ(Read(whole + std::string(1 << 18, '\0')), documents);
 }
 
-// As `cat` makes: packers read all of it, libarchive only the first tar.
+// `cat` makes such files: packers read all, libarchive only the first tar.
 TEST(Owt, RefusesATarBehindATar) {
   const auto path = FreshFolder("owt_two") / "o.tar.xz";
   const std::string one = Tar({{"1.txt", "one"}}, true);
@@ -188,7 +188,7 @@ TEST(Owt, RefusesATarBehindATar) {
 }
 
 // Changes the header of a member of `*tar`, and its checksum: six octal digits,
-// the sum of its bytes, of which its own count as spaces.
+// the sum of the header's bytes, where the checksum's own count as spaces.
 void ForgeHeader(std::string* tar, size_t begin,
                  const std::function<void(char* header)>& change) {
   char* const header = tar->data() + begin;
@@ -201,7 +201,7 @@ void ForgeHeader(std::string* tar, size_t begin,
   header[154] = '\0';
 }
 
-// Whatever it was, it is not the end of the archive.
+// Whatever such a file is, it is not the end of the archive.
 TEST(Owt, RefusesAFileWithoutAName) {
   const auto path = FreshFolder("owt_name") / "o.tar";
   std::string bytes =
@@ -253,7 +253,7 @@ TEST(Owt, RefusesMembersThatAreNearlyDocumentsOrArchives) {
       members.emplace_back(name, "three");
       EXPECT_TRUE(Says(MessageOf<DataError>([&] { read(members); }),
                        path.string() + " > " + name + ": ",
-                       "would be left out"));
+                       "would be ignored"));
     }
     EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                        read({{"s/x.xz", Tar({{name, "three"}}, true)}});
@@ -268,7 +268,7 @@ TEST(Owt, RefusesMembersThatAreNearlyDocumentsOrArchives) {
             (Documents{"two"}));
 }
 
-// In any order, whether a document comes before an archive or behind it.
+// In any order, whether a document comes before an archive or after it.
 TEST(Owt, ReadsAllDepthsOrRefusesThem) {
   const auto path = FreshFolder("owt_deep") / "o.tar";
   const auto read = [&](int64_t depth, bool archive_first, const char* ending) {
@@ -298,13 +298,14 @@ TEST(Owt, ReadsAllDepthsOrRefusesThem) {
   }
 }
 
-// A download of them is whole.
+// Such archives are whole, so the message does not call them damaged.
 TEST(Owt, RefusesArchivesInGzipOrZstd) {
   const auto path = FreshFolder("owt_gzip") / "o.tar.gz";
   for (const std::string form : {"gzip", "zstd"}) {
     WritePacked(path, Tar({{"1.txt", "one"}}, false), form);
     const std::string error = OwtError(path);
-    EXPECT_TRUE(Says(error, path.string() + ": gzip or zstd", "pack it anew"));
+    EXPECT_TRUE(Says(error, path.string() + ": packed with gzip or zstd",
+                     "or repack it with xz"));
     EXPECT_EQ(error.find("damaged"), error.npos) << error;
   }
 }
@@ -376,7 +377,7 @@ TEST(Owt, FilesOfDocumentsAreShards) {
   EXPECT_EQ(names.front(), "a.xz");
 }
 
-// What is packed inside does not end the file.
+// The end of an archive inside does not end the file.
 TEST(Owt, AFileOfDocumentsMayHoldArchives) {
   const auto path = FreshFolder("owt_inside") / "o.tar";
   const std::string inside = Tar({{"2.txt", "two"}, {"3.txt", "three"}}, true);
@@ -399,7 +400,7 @@ TEST(Owt, CountsWhatItLeavesOut) {
   EXPECT_EQ(source->skipped().bad, 1);
   EXPECT_EQ(source->skipped().first[0],
             path.string() + " > 1.txt: byte 3 is not UTF-8 text");
-  // So do the shards, each for itself.
+  // The shards count the same, each for itself.
   const auto next = OwtShards(DigestOwt(path), {.on_bad = OnBad::kSkip});
   Skipped of_shards;
   for (Shard shard; next(&shard);) {
@@ -411,7 +412,7 @@ TEST(Owt, CountsWhatItLeavesOut) {
   EXPECT_EQ(of_shards.bad, 1);
 }
 
-// Also where it is a shard by itself, because an archive comes before it.
+// Even if it is a shard by itself, because an archive comes before it.
 TEST(Owt, LeavesOutADocumentThatIsTooLong) {
   const auto path = FreshFolder("owt_long") / "o.tar.xz";
   const std::string text(kMaxDocumentBytes + 1, 'x');

@@ -21,14 +21,14 @@ namespace {
 
 constexpr int64_t kBeginning = 512;
 
-// Of packers, whether their files are read or not; TOKEN_FILES.md lists them.
+// Endings of packers, whether their files are read or not (TOKEN_FILES.md).
 constexpr std::string_view kPackers[] = {"gz",  "xz", "zst",  "bz2", "zip",
                                          "lz4", "7z", "lzma", "lz",  "zstd",
                                          "br",  "z",  "gzip", "sz",  "snappy"};
 constexpr std::string_view kPackedTars[] = {"tgz", "txz", "tbz2", "tbz",
                                             "tzst"};
 
-// A number is the ending of a part, or of a copy.
+// A number counts, too: it is the ending of a part, or of a copy.
 bool IsPackersEnding(std::string_view ending) {
   return std::ranges::find(kPackers, ending) != std::end(kPackers) ||
          (!ending.empty() &&
@@ -80,7 +80,7 @@ const char* Name(FileForm form) {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // At most `size` bytes; 0 at the end.
+  // Writes at most `size` bytes and returns how many; 0 at the end.
   virtual int64_t Read(char* out, int64_t size) = 0;
   virtual int64_t position() const = 0;
 };
@@ -146,13 +146,13 @@ class GzipDecoder : public Decoder {
   }
 
  private:
-  // Zeros that fill the last block of a tape or a disk, as gzip itself does.
+  // Skips zeros that fill the last block of a tape or disk, as gzip does.
   void SkipPadding() {
     for (; stream_.avail_in > 0 && *stream_.next_in == 0; --stream_.avail_in) {
       ++stream_.next_in;
       padded_ = true;
     }
-    if (padded_ && stream_.avail_in > 0) Refuse("other bytes behind zeros");
+    if (padded_ && stream_.avail_in > 0) Refuse("other bytes after zeros");
   }
   [[noreturn]] void Refuse(const char* reason) const {
     RefuseDamage(*raw_, FileForm::kGzip, position(),
@@ -162,7 +162,7 @@ class GzipDecoder : public Decoder {
   RawBytes* raw_;
   z_stream stream_{};
   bool in_member_ = false;
-  bool padded_ = false;  // zeros have come behind the last member
+  bool padded_ = false;  // zeros have followed the last member
   int64_t member_ = 0;
 };
 
@@ -170,7 +170,7 @@ class ArchiveDecoder : public Decoder {
  public:
   ArchiveDecoder(RawBytes* raw, FileForm form) : raw_(raw), form_(form) {
     SOFTMOE_CHECK(archive_ != nullptr);
-    // Other filters that libarchive knows call programs.
+    // Some other filters of libarchive call programs.
     if (form == FileForm::kXz) {
       ::archive_read_support_filter_xz(archive_.get());
     } else {
@@ -300,8 +300,8 @@ void RefuseForeign(const InputFile& file) {
   switch (FormOf(file)) {
     case FileForm::kLfs:
       RefuseForm(file,
-                 "only the pointer that Git LFS leaves where a file belongs; "
-                 "get the file itself with `git lfs pull`");
+                 "only the pointer that Git LFS leaves in place of a file; get "
+                 "the file itself with `git lfs pull`");
     case FileForm::kHtml:
       RefuseForm(file,
                  "an HTML page, perhaps of a server that did not give the "
@@ -315,9 +315,9 @@ void RefuseForeign(const InputFile& file) {
       RefuseForm(file,
                  "Parquet, which is not read here; turn it into lines of JSON "
                  "with trainer/corpora/parquet_to_jsonl.py, and give them as "
-                 "jsonl:PATH; if it is OpenWebText, with `--corpus owt --place "
-                 "owt=OUT.jsonl.zst --normalise hf_openwebtext`, which "
-                 "data.normalise of a run says, too");
+                 "jsonl:PATH; if it is OpenWebText, give them with `--corpus "
+                 "owt --place owt=OUT.jsonl.zst --normalise hf_openwebtext`, "
+                 "and set data.normalise of a run accordingly");
     default:
       return;
   }

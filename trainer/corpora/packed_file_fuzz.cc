@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kMost = 1 << 22;  // bombs are as long as they like
 
-// What the file holds, up to kMost bytes; refused: nothing.
+// What the file holds, up to kMost bytes or the place at which it is refused.
 std::string Unpacked(const InputFile& file, int64_t block) {
   std::string text;
   Accepts([&] {

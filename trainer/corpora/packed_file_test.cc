@@ -118,7 +118,7 @@ TEST(PackedFile, NamesTheMemberOfGzipThatIsDamaged) {
       Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 2"));
 }
 
-// As a tape's blocks do, and as gzip reads over them.
+// The last block of a tape ends in such zeros; gzip reads over them, too.
 TEST(PackedFile, ReadsOverZerosThatEndGzip) {
   const fs::path path = FreshFolder("packed_zeros") / "x.gz";
   WriteGzip(path, "one");
@@ -131,14 +131,14 @@ TEST(PackedFile, ReadsOverZerosThatEndGzip) {
       WriteFileAtomically(path, one + zeros + more);
       EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }),
                        path.string() + ": damaged", "in member 1",
-                       "other bytes behind zeros"))
+                       "other bytes after zeros"))
           << count;
     }
   }
 }
 
-// A zstd frame (RFC 8878) of one block as it is, whose decoder has to keep the
-// last 2^window_log bytes.
+// A zstd frame (RFC 8878) of one raw block, whose decoder must keep the last
+// 2^window_log bytes.
 std::string ZstdFrame(int window_log, const std::string& text) {
   std::string frame("\x28\xB5\x2F\xFD\0", 5);
   frame += static_cast<char>((window_log - 10) << 3);
@@ -147,7 +147,7 @@ std::string ZstdFrame(int window_log, const std::string& text) {
   return frame + text;
 }
 
-// As of `zstd --long=31`.
+// As `zstd --long=31` makes it.
 TEST(PackedFile, SaysThatAWindowIsTooLong) {
   const fs::path path = FreshFolder("packed_window") / "x.zst";
   WriteFileAtomically(path, ZstdFrame(27, "text"));

@@ -55,9 +55,8 @@ def find_files(folder):
             if path.name.endswith(".parquet"):
                 files.append(path)
             elif path.name.lower().endswith(".parquet"):
-                sys.exit(f"{path}: a file of this name is not read, and would "
-                         "be left out; rename it to *.parquet, or move it out "
-                         "of the folder")
+                sys.exit(f"{path}: a file with this name would be ignored; "
+                         "rename it to *.parquet, or move it out of the folder")
     if not files:
         sys.exit(f"{folder}: no *.parquet files")
     files.sort()
@@ -93,8 +92,8 @@ def main():
     os.replace(partial, arguments.out)
     print(f"{arguments.out}: {documents} documents; read it with --corpus "
           f"jsonl:{arguments.out}; if it is OpenWebText, with --corpus owt "
-          f"--place owt={arguments.out} --normalise hf_openwebtext, which "
-          "data.normalise of a run says, too")
+          f"--place owt={arguments.out} --normalise hf_openwebtext, and set "
+          "data.normalise of a run accordingly")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ TEST_F(ParquetToJsonl, RefusesTwoFilesOfOneContent) {
 
 TEST_F(ParquetToJsonl, RefusesWhatItWouldLeaveOut) {
   Write("in/a/z.PARQUET", "four");
-  EXPECT_TRUE(EndedWith(Run(), 1, "in/a/z.PARQUET: ", "would be left out"));
+  EXPECT_TRUE(EndedWith(Run(), 1, "in/a/z.PARQUET: ", "would be ignored"));
   EXPECT_TRUE(EndedWith(Run("none"), 1, "cannot read", "none"));
   EXPECT_TRUE(EndedWith(Run("pyarrow"), 1, "no *.parquet files"));
 }

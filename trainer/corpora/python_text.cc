@@ -75,8 +75,8 @@ void AppendCase(std::span<const CaseRun> runs, std::span<const CaseText> texts,
       text);
 }
 
-// Whether a sigma at [begin, end) ends a word: a letter with case before it,
-// none after it, whatever marks stand between.
+// Whether a sigma at [begin, end) ends a word: a letter with case comes before
+// it and none after it, whatever marks stand between.
 bool EndsWord(std::string_view text, size_t begin, size_t end) {
   bool before = false;
   while (begin > 0) {

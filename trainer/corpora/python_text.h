@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// python_text.h - what Python's str does to text, for prompts that are to equal
-// those of a program in Python character by character.
+// python_text.h - what Python's str does to text, for prompts that must equal
+// those of a Python program character by character.
 //
 // All texts are UTF-8 without errors (trainer/corpora/utf8.h); positions are
 // bytes. golden/oracles/tasks.json has Python's own answers.
@@ -22,15 +22,15 @@ int64_t CodePoints(std::string_view text);
 std::string_view Strip(std::string_view text);
 std::string_view StripEnd(std::string_view text);
 
-// text.capitalize(): the first character in title case, all others lower, a
-// sigma at the end of a word as such.
+// text.capitalize(): the first character in title case, all others in lower
+// case, where a sigma at the end of a word becomes a final sigma.
 std::string Capitalize(std::string_view text);
 
-// text.replace(from, to): once, from left to right. `from` is not empty.
+// text.replace(from, to), once from left to right. `from` must not be empty.
 std::string ReplaceAll(std::string_view text, std::string_view from,
                        std::string_view to);
 
-// re.sub(r"\[.*?\]", "", text): no bracket reaches over the end of a line.
+// re.sub(r"\[.*?\]", "", text): no pair of brackets spans the end of a line.
 std::string RemoveBrackets(std::string_view text);
 
 }  // namespace softmoe::trainer

@@ -23,7 +23,7 @@ TEST(PythonText, StripsTheWhiteSpaceOfUnicode) {
   EXPECT_EQ(Strip(" \u2003"), "");
   EXPECT_EQ(Strip(""), "");
   EXPECT_EQ(StripEnd(" a \u0085"), " a");
-  // Characters of no width are no white space.
+  // Zero-width characters are not white space.
   EXPECT_EQ(Strip("\u200Bx\uFEFF"), "\u200Bx\uFEFF");
 }
 

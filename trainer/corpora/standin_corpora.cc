@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Increased when the cleaning or the order changes; older texts are then made
-// again.
+// Must be increased when the cleaning or the order changes; older texts are
+// then made again.
 constexpr int kTextVersion = 1;
 constexpr uint64_t kOrderSeed = 1913;
 

@@ -41,10 +41,10 @@ struct StandinText {
   std::string provenance;      // packages with version and SHA-256
 };
 
-// The text of a stand-in, made if it is not in `cache` or was damaged there.
-// `notify` gets a line per stage, and one about any damage.
-// A .deb file that lies in corpora/packages of the cache is used instead of a
-// download. Throws EnvironmentError with the remedy (offline, no apt-get).
+// Returns the text of a stand-in, making it if it is not in `cache` or is
+// damaged there. `notify` gets a line per stage, and one about any damage. A
+// .deb file in corpora/packages of the cache is used instead of a download.
+// Throws EnvironmentError with the remedy (offline, no apt-get).
 StandinText EnsureStandin(
     const StandinCorpus& corpus, const std::filesystem::path& cache,
     const std::function<void(const std::string&)>& notify);

@@ -35,9 +35,9 @@ bool IsMark(std::string_view line) {
   return TrimLeft(TrimRight(line)) == kDocumentSeparator;
 }
 
-// Whether the line begins or ends with a mark that has text right beside it, as
-// where documents were put one after another without line ends. Others are what
-// a text mentions.
+// Whether the line begins or ends with a mark right beside text, as where
+// documents were joined without line ends. A mark elsewhere is one that the
+// text mentions.
 bool HasMarkAtAnEnd(std::string_view line) {
   line = TrimLeft(TrimRight(line));
   std::string_view rest = line;
@@ -134,8 +134,8 @@ class SeparatorFinder {
   }
 
   bool has_text() const { return has_text_; }
-  // The number of the first line of HasMarkAtAnEnd where no line is the mark
-  // alone; else 0.
+  // The number of the first line of HasMarkAtAnEnd; 0 if there is none, or if
+  // some line is the mark alone.
   int64_t mark_in_line() const { return has_mark_ ? 0 : mark_in_line_; }
   Separator Found() const {
     if (has_mark_) return Separator::kMark;
@@ -166,8 +166,8 @@ class TextFile : public DocumentSource {
           begin = lines_.Offset(line);
         }
         const bool blank = IsBlank(line);
-        // Blank lines are part of it only if text follows, which is too much
-        // after so many.
+        // Blank lines are part of the document only if text follows; after this
+        // many, that would make it too long.
         constexpr size_t kTooMany = kMaxDocumentBytes + 1;
         if (blank) {
           line =
@@ -211,8 +211,8 @@ class TextFile : public DocumentSource {
     }
     if (finder.mark_in_line() > 0) {
       throw DataError(fmt::format(
-          "{}:{}: {} separates documents only on a line of its own; write it "
-          "so, or, if the text only mentions it, give documents as jsonl:PATH",
+          "{}:{}: {} separates documents only on a line of its own; put it on "
+          "one, or, if the text only mentions it, give documents as jsonl:PATH",
           file.path().string(), finder.mark_in_line(), kDocumentSeparator));
     }
     return finder.Found();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// text_corpus.h - documents of a text file, plain or of gzip, xz or zstd.
+// text_corpus.h - documents of a text file, plain or in gzip, xz or zstd.
 //
 // Documents are separated by the first of these that the file has:
 //   1. a line of <|endoftext|>, with or without white space beside it
@@ -24,7 +24,7 @@ inline constexpr std::string_view kDocumentSeparator = "<|endoftext|>";
 
 // Opens a text file. Throws EnvironmentError if it cannot be read; DataError
 // with place and remedy if it has no text, is not UTF-8, or has <|endoftext|>
-// right beside text at ends of lines, but on none alone.
+// right beside text at ends of lines, but never alone on a line.
 std::unique_ptr<DocumentSource> OpenTextFile(const std::filesystem::path& path);
 
 }  // namespace softmoe::trainer

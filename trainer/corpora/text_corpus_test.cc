@@ -46,8 +46,8 @@ TEST(TextFile, MarksSeparateAndKeepParagraphs) {
             (Documents{"a <|endoftext|> b", "lines of <|endoftext|>"}));
   EXPECT_EQ(ReadPlain("of <|endoftext|>\n<|endoftext|>\ntwo"),
             (Documents{"of <|endoftext|>", "two"}));
-  // ...but right beside text at its end or beginning, where no line is the
-  // separator, it is meant as one.
+  // ...but right beside text at the end or beginning of a line, it is meant as
+  // a separator, unless some line is the separator alone.
   for (const std::string line : {"two.<|endoftext|>", "<|endoftext|>two"}) {
     EXPECT_TRUE(Says(TextError("one\n" + line + " \n\nthree\n"),
                      "text.txt:2: <|endoftext|> separates", "jsonl:PATH"));
@@ -68,7 +68,7 @@ TEST(TextFile, ReadsBackWhatTheTestsWrite) {
   EXPECT_EQ(ReadPlain(TestText(documents)), documents);
 }
 
-// For whoever shows how far it is.
+// For the display of progress.
 TEST(TextFile, CountsTheBytesThatItHasRead) {
   const auto path = FreshFolder("text") / "text.txt";
   WriteFileAtomically(path, TestText(TestDocuments(100)));

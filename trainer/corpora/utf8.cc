@@ -16,7 +16,7 @@ size_t CharacterLength(std::string_view text, size_t at) {
   if (lead < 0x80) return 1;
   // A continuation byte, an overlong form, or beyond U+10FFFF.
   if (lead < 0xC2 || lead > 0xF4) return 0;
-  // The second byte tells the other overlong forms, surrogates, and the rest
+  // The second byte reveals the other overlong forms, surrogates, and the rest
   // beyond U+10FFFF (Unicode, "Well-Formed UTF-8 Byte Sequences").
   const uint32_t least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const uint32_t most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;

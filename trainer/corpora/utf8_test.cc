@@ -22,7 +22,7 @@ TEST(AppendUtf8, GivesTheBytesOfEveryCharacter) {
   }
 }
 
-// Utf8 also makes four bytes of what is beyond.
+// Utf8 makes four bytes of points beyond U+10FFFF, too.
 TEST(FindNonText, AcceptsExactlyTheScalarValues) {
   for (uint32_t point = 1; point < 0x110100; ++point) {
     const bool scalar =
@@ -97,7 +97,7 @@ TEST(RepairText, ReadsStrayBytesAsWindows1252) {
 }
 
 TEST(RepairText, ReadsEveryStrayByte) {
-  // The upper half of Windows-1252; five of its bytes are no character.
+  // The upper half of Windows-1252; five of its bytes are not characters.
   std::u32string text =
       U"\u20AC\u201A\u0192\u201E\u2026\u2020\u2021\u02C6\u2030\u0160\u2039"
       U"\u0152\u017D\u2018\u2019\u201C\u201D\u2022\u2013\u2014\u02DC\u2122"

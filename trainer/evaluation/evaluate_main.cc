@@ -50,12 +50,12 @@ Examples:
   evaluate --run DIR --task hellaswag=FILE,arc_easy_train=OTHER
       single files, also jsonl of the Hugging Face form
   evaluate --task piqa --task-files DATA --dump-requests OUT.jsonl
-      what a model would be asked; needs none
+      what a model would be asked; needs no model
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, or a damaged file;
 5 a file or the device is missing, or the device failed; 75 stopped by a signal.)";
 
-constexpr char kAgain[] = "give the same command again";
+constexpr char kAgain[] = "run the same command again";
 
 struct Arguments {
   std::string run, data, task_files, dump, out;
@@ -84,8 +84,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   CLI::Option* const to =
       app->add_option("--out", arguments->out,
                       "folder for the trace, or for what --task found [only "
-                      "print that]. Answers to the same tasks are replaced; "
-                      "where there are others, nothing is asked")
+                      "print that]. Answers to the same tasks are replaced; if "
+                      "it holds answers to other tasks, nothing is asked")
           ->excludes(dump_requests);
   app->add_option("--tau", arguments->options.tau,
                   "cutoff in units of k_l/num_experts [as trained]");
@@ -113,7 +113,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "instruction set, v3 or v4 [the best here]");
   app->add_option("--device", arguments->options.runtime.device,
                   "cpu, or cuda: device 0 [cpu]");
-  // Where no model is asked, no option is for one.
+  // If no model is asked, options for a model make no sense.
   for (const char* of_a_model :
        {"--run", "--tau", "--temperature", "--data", "--sequences", "--trace",
         "--json", "--threads", "--isa", "--device"}) {
@@ -154,13 +154,13 @@ void DumpRequests(const std::vector<TaskItems>& items,
   WriteFileAtomically(path, lines);
 }
 
-// The options for a model, whose folder for results is made. Throws ConfigError
-// if something is missing, or of no use.
+// Returns the options for a model, and makes its folder for results. Throws
+// ConfigError if something is missing or of no use.
 EvaluationOptions OptionsOf(const Arguments& arguments) {
   if (arguments.run.empty()) {
     throw ConfigError(
-        "--run is missing: say which run's model to measure; only "
-        "--dump-requests needs none");
+        "--run is missing; give the folder of the run to measure (only "
+        "--dump-requests needs none)");
   }
   EvaluationOptions options = arguments.options;
   options.folder = UserPath(arguments.run);

@@ -46,7 +46,7 @@ struct OpenedRun {
 OpenedRun OpenRun(const EvaluationOptions& options) {
   if (!kFloat.Contains(options.temperature)) {
     throw ConfigError(
-        fmt::format("--temperature {} must be {}; the tables are at 1",
+        fmt::format("--temperature {} must be {}; the tables use 1",
                     options.temperature, kFloat.Describe()));
   }
   if (options.tau && !(*options.tau >= 0 && std::isfinite(*options.tau))) {
@@ -75,18 +75,18 @@ OpenedRun OpenRun(const EvaluationOptions& options) {
           .checkpoint = Checkpoint(path)};
 }
 
-// Fills in which model is measured, and how. Throws ConfigError where `options`
-// do not fit it.
+// Fills in which model is measured, and how. Throws ConfigError if `options` do
+// not fit the model.
 void CheckAndFill(const OpenedRun& run, const EvaluationOptions& options,
                   MeasuredModel* measured) {
   const Checkpoint& checkpoint = run.checkpoint;
   measured->config = checkpoint.identity().config;
   if (measured->config.training.precision == Precision::kBf16 &&
       options.runtime.device != "cuda") {
-    throw ConfigError(fmt::format(
-        "{}: the model computes in bf16, and the CPU in fp32 alone; measure it "
-        "on a device (--device=cuda)",
-        run.path.string()));
+    throw ConfigError(
+        fmt::format("{}: the model computes in bf16, but the CPU only in fp32; "
+                    "measure it on a device (--device=cuda)",
+                    run.path.string()));
   }
   optimized::CheckPrecision(measured->config, options.runtime);
   measured->config_hash = ConfigHash(measured->config);
@@ -108,7 +108,7 @@ void CheckAndFill(const OpenedRun& run, const EvaluationOptions& options,
   measured->device = run.device->identity();
 }
 
-// Throws unless PREFIX`suffix` is there, where the run had its token files.
+// Throws if the run's own token files are needed and PREFIX`suffix` is missing.
 void RequireTokens(const EvaluationOptions& options,
                    const MeasuredModel& measured, const char* suffix) {
   if (!options.tokens.empty() ||
@@ -157,13 +157,13 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   const IdentityDifferences differences =
       CompareTokens(run.checkpoint.identity().tokens, now.tokens);
   if (Differs(differences, IdentityPart::kTokenizer)) {
-    throw DataError(fmt::format(
-        "{}: not known to have the vocabulary of the model in {}: {}. "
-        "Give token files of that vocabulary, which `//:prepare_data "
-        "--tokenizer` makes with the PREFIX.model of the run's, or leave "
-        "--data out",
-        report.tokens.string(), run.path.string(),
-        DescribeTokenDifferences(differences)));
+    throw DataError(
+        fmt::format("{}: not known to have the vocabulary of the model in {}: "
+                    "{}. Give token files of that vocabulary, which "
+                    "`//:prepare_data --tokenizer` makes with the PREFIX.model "
+                    "of the run's token files, or leave --data out",
+                    report.tokens.string(), run.path.string(),
+                    DescribeTokenDifferences(differences)));
   }
   report.data_sha256 = now.tokens.data_sha256;
   report.other_tokens = !differences.empty();
@@ -213,16 +213,17 @@ TaskReport EvaluateTasks(const EvaluationOptions& options,
   const std::string& trained =
       run.checkpoint.identity().tokens.tokenizer_sha256;
   if (trained.empty()) {
-    throw DataError(fmt::format(
-        "{}: the run was trained on tokens without a tokenizer, so the model "
-        "cannot be asked in words; train it on what //:prepare_data makes",
-        run.path.string()));
+    throw DataError(
+        fmt::format("{}: the run was trained on tokens without a tokenizer, so "
+                    "tasks cannot be encoded for the model; train it on token "
+                    "files that //:prepare_data makes",
+                    run.path.string()));
   }
   report.tokenizer_sha256 = Sha256OfFile(path);
   if (report.tokenizer_sha256 != trained) {
     throw DataError(fmt::format(
-        "{}: another tokenizer than that of the model in {}: SHA-256 {} here, "
-        "{} there. Give with --data the token files that it was trained on",
+        "{}: not the tokenizer of the model in {}: SHA-256 {} here, {} there. "
+        "Give with --data the token files that the model was trained on",
         path.string(), run.path.string(), report.tokenizer_sha256, trained));
   }
   const Tokenizer tokenizer = Tokenizer::FromFile(path);
@@ -286,7 +287,7 @@ class TextLines {
   std::string text_;
 };
 
-// The lines that say which model was measured; `remark` on its tokens.
+// The lines that say which model was measured; `remark` is about its tokens.
 std::string HeadText(const MeasuredModel& report, const char* remark) {
   std::string text = fmt::format(
       "{:<22}{} after {} steps, configuration {}\n"

@@ -52,11 +52,11 @@ struct EvaluationReport : MeasuredModel {
 };
 
 // Measures on the device that runtime.device names, whichever trained the
-// model; but a model in bf16 on a CUDA device only. Throws EnvironmentError if
-// there is no checkpoint, token file or device, DataError if a file is damaged
-// or the vocabulary differs, ConfigError for a model that the device does not
-// compute, for tau or temperature out of range, and for one that the router
-// does not have, StoppedError after a signal.
+// model; a model in bf16 needs a CUDA device. Throws EnvironmentError if there
+// is no checkpoint, token file or device, DataError if a file is damaged or the
+// vocabulary differs, ConfigError for a model that the device does not compute,
+// or for a tau or temperature that is out of range or that the router does not
+// have, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 struct TaskReport : MeasuredModel {
@@ -64,10 +64,9 @@ struct TaskReport : MeasuredModel {
   std::vector<ScoredTask> tasks;
 };
 
-// Asks the model the items of `tasks`. The only token file that is needed is
-// the tokenizer, PREFIX.model; options.sequences means nothing. Throws as
-// EvaluateRun and ScoreTask; DataError if the run has no tokenizer, or it is
-// not this one.
+// Asks the model the items of `tasks`. Needs only the tokenizer, PREFIX.model,
+// of the token files; ignores options.sequences. Throws as EvaluateRun and
+// ScoreTask; DataError if the run has no tokenizer, or not this one.
 TaskReport EvaluateTasks(const EvaluationOptions& options,
                          std::vector<TaskItems> tasks);
 

@@ -17,7 +17,7 @@ void CheckEvaluationPlan(const EvaluationPlan& plan) {
     if (!(factor >= 0) || !std::isfinite(factor)) {
       throw ConfigError(
           fmt::format("inference_tau_factors: {} is not a multiple of tau; use "
-                      "finite numbers >= 0, as [0.5, 1, 1.5, 2]",
+                      "finite numbers >= 0, such as [0.5, 1, 1.5, 2]",
                       factor));
     }
     if (!(factor > previous)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // evaluation_plan.h - what is measured on a run's final parameters after
-// training, and whether they are kept. It is not part of a configuration and
-// its hash: a plan changes nothing about the training.
+// training, and whether they are kept. It is not part of a configuration or its
+// hash, as a plan changes nothing about the training.
 #ifndef SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 #define SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 
@@ -35,8 +35,8 @@ struct EvaluationPlan {
   // Ask the items of these zero-shot tasks, with the tau of training and with
   // each of the others: names of TaskSplits() (task_items.h), each once.
   std::vector<std::string> tasks = {};
-  // By task, the items that are here: answers to other items count as missing,
-  // unless they are answers to more of them.
+  // By task, the items that are here. Answers to other items count as missing,
+  // unless they are answers to more items.
   std::map<std::string, ItemsOfTask> items_here = {};
   // Keep checkpoint.h5 once the result is written.
   bool keep_checkpoint = true;

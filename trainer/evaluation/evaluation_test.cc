@@ -112,7 +112,7 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   });
   EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
   EXPECT_TRUE(Says(text, ReportLine(metrics::kLoss, report.validation.loss)));
-  // JSON has no other texts than UTF-8, and paths may be any bytes.
+  // JSON texts are UTF-8, but paths may be any bytes.
   report.tokens = "caf\xE9/tokens";
   EXPECT_EQ(nlohmann::json::parse(EvaluationJson(report)).at("tokens"),
             "caf\uFFFD/tokens");
@@ -240,14 +240,14 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
   const auto refusal = [&]() -> std::string {
     return MessageOf<Error>([&] { EvaluateRun(evaluate_); });
   };
-  // The run's tokens without the file beside them that describes them.
+  // The run's tokens without the file that describes them.
   for (const char* suffix : {".bin", ".idx"}) {
     std::filesystem::copy_file(corpus_.prefix.string() + suffix,
                                folder_ / (std::string("bare") + suffix));
   }
   evaluate_.tokens = folder_ / "bare";
   std::string message = refusal();
-  EXPECT_TRUE(Says(message, "put the .json file back"));
+  EXPECT_TRUE(Says(message, "put back the .json file"));
   EXPECT_FALSE(Says(message, "another tokenizer"));
 
   evaluate_.tokens.clear();
@@ -331,8 +331,8 @@ TEST_F(Evaluation, ADamagedTokenFileIsFound) {
   EXPECT_FALSE(std::filesystem::exists(options.folder));
 }
 
-// A child process tries the tokenizer before anything is trained, since later
-// there are threads, and no child may be made.
+// A child process tries the tokenizer before anything is trained, as no child
+// may be started once there are threads.
 TEST_F(Evaluation, ATokenizerIsTriedBeforeTheRunAndStaysTheSame) {
   PreparedCorpus copy = CopyPreparedCorpus(corpus_, folder_ / "copy");
   const std::filesystem::path model = WithSuffix(copy.prefix, ".model");
@@ -346,12 +346,12 @@ TEST_F(Evaluation, ATokenizerIsTriedBeforeTheRunAndStaysTheSame) {
   const auto refusal = [&]() -> std::string {
     return MessageOf<DataError>([&] { TrainRun(config_, options); });
   };
-  EXPECT_TRUE(Says(refusal(), model.string() + ": exchanged while"));
+  EXPECT_TRUE(Says(refusal(), model.string() + ": replaced while"));
 
   copy.tokens.tokenizer_sha256 = Sha256Hex("no model");
   WritePreparedCorpus(copy);
   options.folder = folder_ / "run3";
-  EXPECT_TRUE(Says(refusal(), model.string() + ": no usable SentencePiece"));
+  EXPECT_TRUE(Says(refusal(), model.string() + ": not a usable SentencePiece"));
   EXPECT_FALSE(std::filesystem::exists(options.folder));
 }
 
@@ -419,7 +419,8 @@ TEST_F(Evaluation, RefusesTasksWithoutTheModelsTokenizer) {
   evaluate_.tokens = Prepare(folder_, 2).prefix;
   EXPECT_TRUE(Says(
       MessageOf<DataError>([&] { EvaluateTasks(evaluate_, {TwoItems()}); }),
-      "another tokenizer", evaluate_.tokens.string() + ".model", "--data"));
+      "not the tokenizer of the model", evaluate_.tokens.string() + ".model",
+      "--data"));
   evaluate_.tokens.clear();
   std::filesystem::remove(corpus_.prefix.string() + ".model");
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>(

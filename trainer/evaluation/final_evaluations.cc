@@ -36,7 +36,7 @@ bool HasTask(const std::vector<TaskResult>& tasks, const std::string& name) {
   return std::ranges::find(tasks, name, &TaskResult::name) != tasks.end();
 }
 
-// The names of all tasks for which `wanted(name)`, in their order.
+// The names of tasks for which `wanted(name)`, in the order of TaskSplits().
 template <typename Wanted>
 std::vector<std::string> TasksThat(const Wanted& wanted) {
   std::vector<std::string> names;
@@ -162,7 +162,7 @@ std::map<std::string, ItemsOfTask> ItemsHere(
       const TaskItems task = ReadTaskItems(FindInFolder(split, folder, ""));
       items[split.name] = {task.sha256, task.items.size()};
     } catch (const Error&) {
-      // They may not be needed.
+      // The items may not be needed.
     }
   }
   return items;
@@ -171,8 +171,8 @@ std::map<std::string, ItemsOfTask> ItemsHere(
 std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
                                         const std::filesystem::path& folder) {
   const std::string again =
-      "; a finished run that has answered them is asked again with what else "
-      "it lacks: leave that out of [evaluations]";
+      "; adding evaluations to a finished run also asks its tasks again: to "
+      "avoid that, leave the new ones out of [evaluations]";
   if (!plan.tasks.empty() && folder.empty()) {
     throw EnvironmentError(fmt::format(
         "the items of the tasks {} were not given: name their folder with "
@@ -203,13 +203,13 @@ void RequireNoFewerItems(std::span<const TaskItems> tasks,
     if (there == answered.end() || there->right.size() <= task.items.size()) {
       continue;
     }
-    throw ConfigError(fmt::format(
-        "{}: has answers to {} items of {}, which those to the {} of {} would "
-        "replace, since what a finished run lacks is measured together with "
-        "what it has; give the whole file, or leave what is new out of "
-        "[evaluations]",
-        run, there->right.size(), task.name, task.items.size(),
-        task.file.string()));
+    throw ConfigError(
+        fmt::format("{}: has answers to {} items of {}; asking the {} items of "
+                    "{} would replace them, because adding evaluations to a "
+                    "finished run also asks its tasks again; give the whole "
+                    "file, or leave the new evaluations out of [evaluations]",
+                    run, there->right.size(), task.name, task.items.size(),
+                    task.file.string()));
   }
 }
 
@@ -278,7 +278,7 @@ std::string EvaluationObstacle(const RunResult& result,
   if (!SamePlace(result.identity, now)) {
     return fmt::format(
         "{}: the run was trained with {}, this process uses {}, and a result "
-        "holds numbers of one. {}",
+        "must not mix the two. {}",
         path.string(), PlaceText(result.identity), PlaceText(now),
         HowToGoOn(result.identity, now));
   }

@@ -32,33 +32,33 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
 // `plan` plus what `result` has from earlier plans.
 EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result);
 
-// EvaluationPlan::items_here of those of the plan's tasks whose items `folder`
-// has; what is wrong with others, ReadPlannedTasks says if they are needed.
+// Returns EvaluationPlan::items_here for the plan's tasks whose items `folder`
+// has. If others are needed, ReadPlannedTasks says what is wrong with them.
 std::map<std::string, ItemsOfTask> ItemsHere(
     const EvaluationPlan& plan, const std::filesystem::path& folder);
 
-// The items of the plan's tasks in the order of TaskSplits(), from `folder`,
-// which has each at one of its places (task_items.h); none of a plan without
-// tasks. Throws EnvironmentError that says what is missing and where it is
-// from, or, for "", how to give a folder; what ReadTaskItems throws, and
-// DataError for a single item, which has no standard error.
+// Returns the items of the plan's tasks in the order of TaskSplits(), from
+// `folder`, which has each at one of its places (task_items.h); empty for a
+// plan without tasks. Throws an EnvironmentError that says what is missing and
+// where it is from or, for "", how to give a folder; what ReadTaskItems throws;
+// and DataError for a single item, which has no standard error.
 std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
                                         const std::filesystem::path& folder);
 
 // Throws ConfigError if `result` has answers to more items of one of `tasks`
-// than are here: asked again, the run would lose them. `run` names it.
+// than are here, as asking the run again would lose these. `run` names it.
 void RequireNoFewerItems(std::span<const TaskItems> tasks,
                          const RunResult& result, const std::string& run);
 
 // Measures what `plan` lists; nullopt if it asks for nothing that this router
-// has. Does not change the model's parameters; the same bits for any number of
-// threads and ranks. All ranks call it, share the groups of each validation,
-// and return all of it.
+// has. Does not change the model's parameters; gives the same bits for any
+// number of threads and ranks. All ranks must call this; they share the groups
+// of each validation, and all return the whole result.
 //
 //   tau     that of training; the sparse router has none
 //   tasks   ReadPlannedTasks(plan)
-//   tokens  prefix of the token files; of tasks PREFIX.model, the tokenizer,
-//           which IdentifyRun has found to be that of `tokenizer_sha256`
+//   tokens  prefix of the token files; tasks need PREFIX.model, the tokenizer,
+//           which IdentifyRun has found to have `tokenizer_sha256`
 //   poll    called by each rank before every balance group that it takes, and
 //           before every batch of a task
 // Errors   as Validate and ScoreTask
@@ -75,9 +75,9 @@ std::string EvaluationObstacle(const RunResult& result,
                                const std::filesystem::path& path,
                                const optimized::DeviceIdentity& here);
 
-// Measures what `plan` asks for, which must be something, with the parameters
-// of the checkpoint at `path`, which must have no EvaluationObstacle. All ranks
-// call it, as MeasureFinalModel.
+// Measures what `plan` lists with the parameters of the checkpoint at `path`.
+// The plan must list something, and the checkpoint must have no
+// EvaluationObstacle. All ranks must call this, as MeasureFinalModel.
 //
 //   tasks    ReadPlannedTasks(plan)
 //   tokens   prefix of the token files of the run, which IdentifyRun has opened

@@ -185,7 +185,7 @@ TEST_P(EveryRouter, AFinishedRunIsEvaluatedFromItsCheckpoint) {
   EXPECT_NE(MissingEvaluations(kAll, before), "");
   EXPECT_EQ(Obstacle(before, CheckpointOf("later")), "");
   ExpectSameResult(before, Train("later", kNothing));
-  // An earlier plan measured a factor that the second one does not name: it is
+  // A factor that an earlier plan measured and the second one does not name is
   // kept.
   Train("later", {.inference_tau_factors = {0.5}, .active_histogram = true});
   const EvaluationPlan rest = {.inference_tau_factors = {1, 1.5, 2},
@@ -202,7 +202,7 @@ TEST_P(EveryRouter, AFinishedRunIsEvaluatedFromItsCheckpoint) {
   ExpectSameResult(expected, TrainRun(config_, options));
 }
 
-// The CPU, which tells when it is asked what it is.
+// The CPU, which tells when it is asked for its identity.
 class WatchedCpu : public optimized::Device {
  public:
   explicit WatchedCpu(std::function<void()> asked) : asked_(std::move(asked)) {}
@@ -226,8 +226,8 @@ class WatchedCpu : public optimized::Device {
   std::function<void()> asked_;
 };
 
-// Another process measures it between the result's reading and the lock: asked
-// first is the identity of the run, then whether its checkpoint is of use.
+// Another process measures the run between reading its result and the lock: the
+// CPU is asked first for the run's identity, then to judge its checkpoint.
 TEST_P(EveryRouter, WhatAnotherProcessHasMeasuredMeanwhileIsOnlyRead) {
   Train("run", kNothing);
   static int asked;
@@ -319,7 +319,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
   other.training.seed += 1;
   TrainRun(other, Options("other", kNothing));
   fs::copy_file(CheckpointOf("other"), CheckpointOf("run"));
-  expect_obstacle({"is of another run", "train the run"});
+  expect_obstacle({"are of different runs", "train the run"});
 
   RunOptions early = Options("early", kNothing);
   early.on_step = [](const StepRecord& record) {
@@ -339,7 +339,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
     WriteCheckpoint(CheckpointOf("run"), trained.identity(), tokens_, state,
                     trained.ReadTensors(ParameterLayout(config_).total));
   }
-  expect_obstacle({"is of another training", "train the run"});
+  expect_obstacle({"are of different trainings", "train the run"});
 
   fs::resize_file(CheckpointOf("run"), fs::file_size(CheckpointOf("run")) - 1);
   expect_obstacle({CheckpointOf("run").string(), "train the run"});

@@ -16,10 +16,10 @@
 namespace softmoe::trainer {
 
 struct LoadedModel {
-  // `config` is the checkpoint's but for what changes no parameter; `threads`
-  // as in RuntimeConfig. Keeps a reference to `device`. Throws as MakeModel
-  // and Checkpoint::ReadParameters. A forward pass recomputes nothing, so it
-  // takes the least memory that any training takes.
+  // `config` may differ from the checkpoint's only in what changes no
+  // parameter; `threads` as in RuntimeConfig. Keeps a reference to `device`.
+  // Throws as MakeModel and Checkpoint::ReadParameters. A forward pass
+  // recomputes nothing, so kLayer, which takes the least memory, costs nothing.
   LoadedModel(const Checkpoint& checkpoint, const Config& config,
               int64_t threads, optimized::Device& device)
       : pool(static_cast<int>(threads)),

@@ -30,7 +30,7 @@ class RouterHealthTotals {
  public:
   explicit RouterHealthTotals(const Config& config);
 
-  // Adds, on each rank, the groups that all ranks processed at the same time:
+  // Adds, on each rank, the groups that the ranks processed at the same time,
   // rank r the r-th; ranks beyond the last group add nothing. The caps must be
   // those of the earlier groups.
   //

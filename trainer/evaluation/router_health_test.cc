@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What draws seldom meet, and refusals; all else is compared with the reference
-// by property_tests/routing_property_test.cc.
+// Cases that random draws seldom meet, and refusals; everything else is
+// compared with the reference by property_tests/routing_property_test.cc.
 #include "trainer/evaluation/router_health.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// The active experts of all tokens, of which histogram[n] have n.
+// The active experts of all tokens; histogram[n] tokens have n of them.
 int64_t NumActive(const std::vector<int64_t>& histogram) {
   int64_t active = 0;
   for (size_t n = 0; n < histogram.size(); ++n) {

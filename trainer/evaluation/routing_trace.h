@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // routing_trace.h - what every router of a model did with every token of some
-// held-out sequences, for programs of others. Kind "routing_trace", version 1:
+// held-out sequences, for other programs. Kind "routing_trace", version 1:
 //
 //   /               attrs: config (TOML), config_hash and the rest of the
 //                   identity (data_sha256, ..., isa) of model and tokens,
@@ -12,9 +12,9 @@
 //   /soft_weights   f32 [layers, tokens, experts]  p before cutoff and cap;
 //                   sparse: the softmax over all experts
 //   /active         u8  [layers, tokens, experts]  1 where the expert is
-//                   active, by the fallback, too. It is this that tells, not
-//                   the weight: an active expert's gate is its soft weight,
-//                   which the fallback takes below the cutoff, and all other
+//                   active, even if only by the fallback. This decides, not the
+//                   weight: an active expert's gate is its soft weight, which
+//                   is below the cutoff if the fallback chose it, and all other
 //                   gates are 0
 //   /mean_active    f64 [layers]  k_l: the soft weights of a token add up to it
 //                   (sparse: to 1)
@@ -59,8 +59,8 @@ class RoutingTrace {
  public:
   RoutingTrace(const Config& config, int64_t num_sequences);
 
-  // Appends the next tokens of every layer: LastRouting after a pass. Together
-  // they may not be more than num_sequences sequences.
+  // Appends the next tokens of every layer, which LastRouting has after a pass.
+  // All calls together may not add more than num_sequences sequences.
   void Add(std::span<const optimized::RoutingView> layers);
 
   // Requires that all tokens have been added. Replaces the file atomically.

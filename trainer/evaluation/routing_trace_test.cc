@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of the file, on made-up routing; evaluation_test.cc holds real
-// traces against what is counted, property_tests against the reference.
+// The layout of the file, on made-up routing; evaluation_test.cc compares real
+// traces with what is counted, property_tests with the reference.
 #include "trainer/evaluation/routing_trace.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(RoutingTrace, LaysLayersTokensAndExpertsOut) {
   const std::vector<optimized::LayerAllocation> allocations = {
       {1.5, 0.9, 3, 2}, {2.5, 1.5, 2, 3}};
   trace.Add(std::vector{first_0.view(), first_1.view()});
-  // Half a trace is none.
+  // A trace that is half full cannot be written.
   EXPECT_THROW(trace.Write(path, model, tokens, targets, allocations),
                InternalError);
   trace.Add(std::vector{second_0.view(), second_1.view()});

@@ -17,17 +17,17 @@ namespace softmoe::trainer {
 
 // Called between batches of a long loop; throws StoppedError to leave it.
 using StopPoll = std::function<void()>;
-// Called on all ranks once each of them has passed over a balance group, with
-// what the passes reported, in the order of the groups: a rank's own is that of
-// its number, if there is one.
+// Called on all ranks once each has passed over a balance group, with the
+// reports of the passes in the order of the groups: rank r's own is the r-th,
+// if there is one.
 using GroupObserver =
     std::function<void(std::span<const optimized::StepStats>)>;
 
 // The routing of each layer in the last pass; valid until the next one.
 std::vector<optimized::RoutingView> LastRouting(optimized::Model& model);
 
-// How many held-out sequences Validate reads: training.eval_sequences, if there
-// are so many; 0: all.
+// Returns how many held-out sequences Validate reads: training.eval_sequences,
+// or all if that is 0 or there are fewer.
 int64_t NumEvaluated(const Config& config, const Dataset& data);
 
 // Loss and active experts of `model` on the first eval_sequences sequences of
@@ -43,9 +43,9 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, const StopPoll& poll,
                     const GroupObserver& observe = {});
 
-// Does the same on several ranks, which all call it and get all of it: each
-// takes every size-th group, and what they count is added in the order of the
-// groups, so that the bits are those of one rank.
+// Does the same on several ranks, which must all call it and all get the whole
+// result: each takes every size-th group, and what they count is added in the
+// order of the groups, so that the bits are those of one rank.
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, optimized::Communicator& communicator,
                     const StopPoll& poll, const GroupObserver& observe = {});

@@ -13,7 +13,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// ("section.key", value as TOML) of every key, in canonical order.
+// Returns ("section.key", value as TOML) of every key, in canonical order.
 std::vector<std::pair<std::string, std::string>> ConfigRows(
     const Config& config) {
   std::vector<std::pair<std::string, std::string>> rows;
@@ -32,7 +32,7 @@ const IdentityDifference* Find(const IdentityDifferences& differences,
   return found == differences.end() ? nullptr : &*found;
 }
 
-// Visitors of two identities, one after the other.
+// Visitors for two identities: Collect visits the first, Compare the second.
 auto Collect(std::vector<std::string>* texts) {
   return [texts](IdentityPart, const char*, const std::string& text) {
     texts->push_back(text);
@@ -51,7 +51,7 @@ auto Compare(const std::vector<std::string>& texts,
 }
 
 std::string RanksText(const RunIdentity& run) {
-  return run.ranks.empty() ? "ranks that give the bits of one"
+  return run.ranks.empty() ? "a number of ranks that gives the bits of one"
                            : run.ranks + " ranks";
 }
 
@@ -110,19 +110,19 @@ std::string DescribeConfigDifferences(const IdentityDifferences& differences) {
 
 std::string DescribeTokenDifferences(const IdentityDifferences& differences) {
   const auto* tokens = Find(differences, IdentityPart::kTokens);
-  // Reported first, since with another vocabulary everything else differs, too.
+  // The tokenizer comes first: with another vocabulary all else differs, too.
   if (const auto* d = Find(differences, IdentityPart::kTokenizer)) {
     const char* same = tokens == nullptr ? "the tokens are the same, but " : "";
     if (d->here.empty()) {
       return fmt::format(
-          "{}nothing here says which tokenizer made them: put the .json file "
-          "back that was beside the .bin file there",
+          "{}nothing here says which tokenizer made them: put back the .json "
+          "file that was beside the .bin file there",
           same);
     }
     if (d->there.empty()) {
       return fmt::format(
-          "{}nothing there said which tokenizer made them, and the .json file "
-          "here does: move it away if they are of the same vocabulary",
+          "{}nothing there said which tokenizer made them, but the .json file "
+          "here does: move it away if the vocabulary is the same",
           same);
     }
     return "another tokenizer, whose ids mean other words: " + Digests(*d);
@@ -153,12 +153,13 @@ std::string PlaceText(const RunIdentity& run) {
 
 std::string HowToGoOn(const RunIdentity& there, const RunIdentity& here) {
   if (there.backend.empty()) {
-    return fmt::format("Go on with {}--isa {}",
+    return fmt::format("Continue with {}--isa {}",
                        here.backend.empty() ? "" : "--device=cpu ", there.isa);
   }
   return here.backend == there.backend
-             ? "Go on where device and libraries are those"
-             : "Go on with --device=cuda, where device and libraries are those";
+             ? "Continue on a machine with that device and those libraries"
+             : "Continue with --device=cuda on a machine with that device and "
+               "those libraries";
 }
 
 void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
@@ -188,11 +189,12 @@ void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
   if (there.ranks != here.ranks) {
     throw ConfigError(fmt::format(
         "{}: was trained by {}, this run has {}: they add gradients in another "
-        "order, so the bits would differ. Go on with {}",
+        "order, so the bits would differ. Continue with {}",
         path.string(), RanksText(there), RanksText(here),
-        there.ranks.empty() ? "1, 2, 4, ... ranks that divide the balance "
-                              "groups of a batch, or as many as these are"
-                            : "--ranks " + there.ranks));
+        there.ranks.empty()
+            ? "1, 2, 4, ... ranks that divide the balance groups of a batch, "
+              "or with one rank for each group"
+            : "--ranks " + there.ranks));
   }
 }
 
@@ -216,7 +218,7 @@ void WriteIdentity(const RunIdentity& identity, const std::string& group,
   file.WriteAttribute(group, "config_hash", ConfigHash(identity.config));
   VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
                                    const std::string& text) {
-    // The CPU has no device, and most numbers of ranks leave no trace.
+    // A CPU's run has no device, and most numbers of ranks are not recorded.
     const bool optional =
         part == IdentityPart::kDevice || part == IdentityPart::kRanks;
     if (optional && text.empty()) return;

@@ -16,7 +16,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// A digest of one repeated digit, so that nothing else in a message can match.
+// Returns a digest of one repeated digit, unlike all else in a message.
 std::string Digest(char digit) { return std::string(64, digit); }
 
 const TokenIdentity kThere = {Digest('1'), Digest('2'), Digest('3')};
@@ -48,7 +48,7 @@ TEST(TokenIdentity, NamesTheFileThatDiffers) {
   here = kThere;
   here.index_sha256 = Digest('4');
   ExpectSays(kThere, here, "another split", "24");
-  // The tokenizer is named whatever else differs: with another vocabulary
+  // The tokenizer is named whatever else differs, since with another vocabulary
   // everything does.
   here = {Digest('4'), Digest('4'), Digest('4')};
   ExpectSays(kThere, here, "another tokenizer", "34");
@@ -58,7 +58,7 @@ TEST(TokenIdentity, AMissingDescriptionIsNotAnotherTokenizer) {
   TokenIdentity without = kThere;
   without.tokenizer_sha256 = "";
   ExpectSays(kThere, without, "the tokens are the same", "");
-  ExpectSays(kThere, without, "put the .json file back", "");
+  ExpectSays(kThere, without, "put back the .json file", "");
   ExpectSays(without, kThere, "move it away", "");
 }
 
@@ -141,8 +141,8 @@ TEST(RunIdentity, AnotherNumberOfRanksIsRefusedWhereItCounts) {
   EXPECT_TRUE(
       Differs(CompareIdentities(Identity(), three), IdentityPart::kRanks));
   EXPECT_EQ(Refusal<ConfigError>(three).find(
-                "run/result.h5: was trained by ranks that give the bits of "
-                "one, this run has 3 ranks: "),
+                "run/result.h5: was trained by a number of ranks that gives "
+                "the bits of one, this run has 3 ranks: "),
             0u)
       << Refusal<ConfigError>(three);
 }
@@ -159,20 +159,21 @@ TEST(RunIdentity, AnotherDeviceIsRefused) {
   EXPECT_EQ(refusal(gpu, gpu), kNoError);
   EXPECT_EQ(refusal(gpu, cpu),
             "run/checkpoint.h5: was trained with " + PlaceText(gpu) +
-                ", this run uses instruction set v3: the bits would differ. Go "
-                "on with --device=cuda, where device and libraries are those");
+                ", this run uses instruction set v3: the bits would differ. "
+                "Continue with --device=cuda on a machine with that device and "
+                "those libraries");
   EXPECT_EQ(refusal(cpu, gpu),
             "run/checkpoint.h5: was trained with instruction set v3, this run "
             "uses " +
                 PlaceText(gpu) +
-                ": the bits would differ. Go on with --device=cpu --isa v3");
+                ": the bits would differ. Continue with --device=cpu --isa v3");
   RunIdentity newer = gpu;
   newer.libraries = "driver 13.1, CUDA runtime 13.0, cuBLASLt 13.1.0";
   EXPECT_EQ(refusal(gpu, newer),
             "run/checkpoint.h5: was trained with " + PlaceText(gpu) +
                 ", this run uses " + PlaceText(newer) +
-                ": the bits would differ. Go on where device and libraries "
-                "are those");
+                ": the bits would differ. Continue on a machine with that "
+                "device and those libraries");
 }
 
 TEST(RunIdentity, AnotherRunIsRefusedWithTheRemedyOfWhatDiffers) {

@@ -16,7 +16,7 @@ namespace {
 
 const Hdf5Kind kCheckpointKind{.name = "checkpoint", .version = 3};
 
-// Writes or reads all but the tables; what is written is const.
+// Writes or reads everything except the tables; if it writes, State is const.
 template <typename File, typename State>
 void VisitState(File& file, const ModelConfig& model, State& state) {
   file.Attribute("/", "code_version", state.code_version);
@@ -63,9 +63,10 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
   state_.history = ReadStepTable(file_, "/history", model.num_layers);
   state_.evaluations = ReadEvaluationTable(file_, "/evaluations");
   if (static_cast<int64_t>(state_.history.size()) != state_.step) {
-    throw DataError(fmt::format(
-        "{}: says step {} but holds the records of {}; delete it to begin anew",
-        path.string(), state_.step, state_.history.size()));
+    throw DataError(
+        fmt::format("{}: says step {} but holds the records of {} steps; "
+                    "delete it to begin anew",
+                    path.string(), state_.step, state_.history.size()));
   }
 }
 
@@ -101,7 +102,7 @@ CheckpointTensors Checkpoint::ReadTensors(int64_t total) const {
 std::string WhyNotFinal(const RunResult& result, const Checkpoint& checkpoint) {
   const TrainState& state = checkpoint.state();
   if (!CompareIdentities(result.identity, checkpoint.identity()).empty()) {
-    return "the checkpoint is of another run than the result";
+    return "the checkpoint and the result are of different runs";
   }
   if (state.step != result.config.training.steps) {
     return fmt::format("the checkpoint is of step {} of {}", state.step,
@@ -112,8 +113,8 @@ std::string WhyNotFinal(const RunResult& result, const Checkpoint& checkpoint) {
   trained.steps = state.history;
   if (!SameMetrics(trained, result,
                    [](const Metric& metric) { return !metric.clock; })) {
-    return "the checkpoint is of another training of this run than the result: "
-           "tau or metrics of steps differ";
+    return "the checkpoint and the result are of different trainings of this "
+           "run: tau or metrics of steps differ";
   }
   return "";
 }

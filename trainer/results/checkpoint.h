@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// checkpoint.h - a run on disk. Going on from it gives the bits of a run that
-// was never interrupted. Kind "checkpoint":
+// checkpoint.h - a run on disk. Resuming from it gives the bits of a run that
+// nothing interrupts. Kind "checkpoint":
 //
 //   /                 attrs: config (TOML), config_hash, data_sha256,
-//                     index_sha256, tokenizer_sha256, isa (of a GPU also
-//                     backend, device, libraries; ranks, if they add in an
+//                     index_sha256, tokenizer_sha256, isa (for a GPU also
+//                     backend, device, libraries; ranks if they add in an
 //                     order of their own), tokens, code_version, step, tau,
 //                     tau_calibrated, max_active, most_active_in_a_token,
 //                     seconds
@@ -43,8 +43,8 @@ struct CheckpointTensors {
 };
 
 // Replaces the checkpoint at `path` atomically. `tokens` is the prefix of the
-// token file, for evaluation without arguments. Throws EnvironmentError (disk
-// full, ...); then the old checkpoint is intact.
+// token file, for evaluation without arguments. If it throws EnvironmentError
+// (disk full, ...), the old checkpoint is intact.
 void WriteCheckpoint(const std::filesystem::path& path,
                      const RunIdentity& identity,
                      const std::filesystem::path& tokens,
@@ -52,20 +52,20 @@ void WriteCheckpoint(const std::filesystem::path& path,
 
 class Checkpoint {
  public:
-  // Opens and checks it. Throws EnvironmentError if there is none, DataError
-  // if it is damaged, or of another kind or version.
+  // Opens and checks the file. Throws EnvironmentError if there is none,
+  // DataError if it is damaged, or of another kind or version.
   explicit Checkpoint(const std::filesystem::path& path);
 
   const RunIdentity& identity() const { return identity_; }
   const TrainState& state() const { return state_; }
   const std::filesystem::path& tokens() const { return tokens_; }
 
-  // Throws ConfigError that names the keys and both values if the checkpoint
-  // was written under another configuration, ISA level or device, DataError if
-  // on other data.
+  // Throws a ConfigError that names the keys and both values if the checkpoint
+  // has another configuration, ISA level or device, and DataError if it has
+  // other data.
   void RequireSameRun(const RunIdentity& identity) const;
 
-  // Arrays of `total` numbers. Throw DataError if there are more or fewer.
+  // Read arrays of `total` numbers. Throw DataError if there are more or fewer.
   std::vector<float> ReadParameters(int64_t total) const;
   CheckpointTensors ReadTensors(int64_t total) const;
 
@@ -78,10 +78,10 @@ class Checkpoint {
   std::filesystem::path tokens_;
 };
 
-// Why `checkpoint` is not that of the last step of the training that gave
-// `result`, since copies of folders may mix files of several runs; "" if it is:
-// they have the same identity, tau and metrics of all steps, clocks apart.
-// Their code versions may differ.
+// Returns why `checkpoint` is not that of the last step of the training that
+// gave `result`, since copied folders may mix files of several runs; "" if it
+// is, i.e. if both have the same identity, tau and metrics of all steps, except
+// clocks. Their code versions may differ.
 std::string WhyNotFinal(const RunResult& result, const Checkpoint& checkpoint);
 
 }  // namespace softmoe::trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// checkpoint.h5 with hostile contents. What is accepted belongs to its own run
+// checkpoint.h5 with hostile contents. An accepted file belongs to its own run
 // and gives equal bytes when it is written, read and written again.
 #include "core/files/atomic_file.h"
 #include "core/fuzzing/fuzz_support.h"

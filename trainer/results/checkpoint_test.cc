@@ -35,7 +35,7 @@ TrainState State() {
   return state;
 }
 
-// Tensors of a handful of elements, with values that text would lose.
+// Returns tensors of a few elements, with values that text would lose.
 CheckpointTensors Tensors() {
   return {.parameters = {0.1f, -0.0f, 1e-40f, 3e38f},
           .first_moment = {0.2f, 1.0f, 2.0f, -3.0f},

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// For each byte, what is left of it after eight shifts, bits reversed.
+// For each byte, the remainder after eight shifts, bits reversed.
 constexpr std::array<uint32_t, 256> kCrcTable = [] {
   constexpr uint32_t kReversedPolynomial = 0x82f63b78;
   std::array<uint32_t, 256> table{};
@@ -51,7 +51,7 @@ std::string LittleEndian(Unsigned value) {
   return bytes;
 }
 
-// Seven bits a byte, the lowest first; the highest bit says that more follow.
+// Seven bits per byte, the lowest first; the highest bit says that more follow.
 std::string Varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) {
@@ -60,7 +60,7 @@ std::string Varint(uint64_t value) {
   return bytes + static_cast<char>(value);
 }
 
-// What precedes the bytes of a field: its number and how they are stored.
+// A key precedes the bytes of a field: its number, and how they are stored.
 enum class Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 std::string Key(int field, Wire wire) {
   return Varint(static_cast<uint64_t>(field << 3 | static_cast<int>(wire)));
@@ -133,7 +133,7 @@ class LogReader {
     const auto version = line.find("version");
     if (version == line.end()) Fail("a log without 'version'");
     if (*version == kMetricsLogVersion) return;
-    Fail(fmt::format("a log of version {}, and this program knows version {}",
+    Fail(fmt::format("a log of version {}, but this program reads version {}",
                      version->dump(), kMetricsLogVersion));
   }
 
@@ -145,7 +145,7 @@ class LogReader {
     return step->get<int64_t>();
   }
 
-  // Whether the line is from before the metric existed.
+  // Whether the line is older than the metric.
   static bool Lacks(const Json& line, const Metric& metric) {
     return metric.later && !line.contains(metric.name);
   }
@@ -199,7 +199,7 @@ void Append(const fs::path& path, size_t size, std::string_view bytes) {
   int error = WriteAll(file, bytes);
   if (error == 0 && fsync(file) != 0) error = errno;
   if (error != 0) {
-    // If this fails, too, the next update goes on behind the torn record.
+    // If this fails, too, the next update completes the torn record.
     [[maybe_unused]] const int result =
         ftruncate(file, static_cast<off_t>(size));
   }
@@ -233,7 +233,7 @@ EventFileChange UpdateEventFile(const fs::path& metrics,
   if (fs::exists(events)) {
     const std::string there = ReadWholeFile(events);
     if (there == bytes) return EventFileChange::kNone;
-    // Also behind part of a record, where an earlier update was killed.
+    // Appends also if a killed update left only part of its last record.
     if (bytes.starts_with(there)) {
       Append(events, there.size(),
              std::string_view(bytes).substr(there.size()));

@@ -2,7 +2,7 @@
 //
 // event_file.h - metrics.jsonl as an event file, which TensorBoard reads.
 //
-// A file is records, one after the other (TensorFlow's TFRecord):
+// A file is a sequence of records (TensorFlow's TFRecord):
 //
 //   length   uint64, bytes of `data`       all numbers little-endian
 //   check    uint32, MaskedCrc32c of the 8 bytes before
@@ -12,15 +12,15 @@
 // An Event is a protocol buffer, written as the protobuf library writes it:
 //
 //   Event          double wall_time = 1; int64 step = 2;
-//                  string file_version = 3;  of the first, which has only that
-//                  Summary summary = 5;      of the others: a line of the log
+//                  string file_version = 3;  in the first, which has only that
+//                  Summary summary = 5;      in the others: a line of the log
 //   Summary        repeated Value value = 1;
 //   Summary.Value  string tag = 1; float simple_value = 2;
 //
 // Tags have the names of metrics.h: "step/loss", "validation/loss", and for
 // lists a chart with a line for each layer, "allocation/layer_0". wall_time is
-// the sum of the seconds of the steps so far, as the log has them, so that
-// equal logs give equal bytes.
+// the sum of the seconds of the steps so far in the log, so that equal logs
+// give equal bytes.
 #ifndef SOFTMOE_TRAINER_RESULTS_EVENT_FILE_H_
 #define SOFTMOE_TRAINER_RESULTS_EVENT_FILE_H_
 
@@ -34,15 +34,15 @@ namespace softmoe::trainer {
 // The part before any '.' is what TensorBoard looks for.
 inline constexpr char kEventFileName[] = "events.out.tfevents.softmoe";
 
-// CRC-32C, the Castagnoli polynomial, of RFC 3720; and rotated and shifted, as
-// records hold it, so that data which contain their own checksum are no special
-// case.
+// Return the CRC-32C (Castagnoli polynomial) of RFC 3720, and the same rotated
+// and shifted, as records hold it, so that data that contain their own checksum
+// are no special case.
 uint32_t Crc32c(std::string_view bytes);
 uint32_t MaskedCrc32c(std::string_view bytes);
 
-// The bytes of the event file for a metrics.jsonl of whichever run, with
-// whichever of its steps. A last line without an end is left for the next time.
-// The bytes for a longer log begin with those for a shorter one.
+// Returns the bytes of the event file for a metrics.jsonl of any run, with any
+// of its steps. A last line without '\n' is left for the next time. The bytes
+// for a longer log begin with those for a shorter one.
 // Errors   EnvironmentError if the log cannot be read, DataError (FILE:LINE) if
 //          a line does not belong to a log or lacks a metric, or if the log
 //          is of a later version.
@@ -54,10 +54,10 @@ enum class EventFileChange {
   kNew,     // written whole: it was not there, or the log has other lines now
 };
 
-// Makes the file at `events` that of a metrics.jsonl, the log of the run with
-// this configuration. One writer at a time. Throws as EventFileBytes, DataError
-// (FILE:LINE) if it is another run's or lacks a step, and EnvironmentError if
-// the file cannot be written: then it is what it was.
+// Makes `events` the event file of `metrics`, the log of the run with this
+// configuration. One writer at a time. Throws what EventFileBytes throws,
+// DataError (FILE:LINE) if the log is another run's or lacks a step, and
+// EnvironmentError if `events` cannot be written; it is then unchanged.
 EventFileChange UpdateEventFile(const std::filesystem::path& metrics,
                                 const std::string& config_hash,
                                 const std::filesystem::path& events);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as metrics.jsonl, from which an event file is made: in one go, and
-// of the first half of the log, then of all of it.
+// from the first half of the log, then from all of it.
 #include "core/files/atomic_file.h"
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/results/event_file.h"

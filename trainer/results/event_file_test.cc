@@ -37,7 +37,7 @@ std::string Text(std::vector<int> bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// RFC 3720, B.4, where the bytes of the checksums are in the order of storage.
+// RFC 3720, B.4, which lists the bytes of checksums in the order of storage.
 TEST(EventFile, ChecksumsAreThoseOfTheRfc) {
   std::vector<int> ascending, descending;
   for (int i = 0; i < 32; ++i) {
@@ -103,7 +103,7 @@ TEST_F(GrowingLog, AnUnfinishedLineIsLeftForTheNextTime) {
   const std::string before = ReadWholeFile(events_);
   EXPECT_TRUE(bytes_.starts_with(before));
   EXPECT_EQ(UpdateTo(text_.substr(0, line + 40)), EventFileChange::kNone);
-  // All of it but the end of the line.
+  // The whole line except its '\n'.
   const size_t next = text_.find('\n', line);
   EXPECT_EQ(UpdateTo(text_.substr(0, next)), EventFileChange::kNone);
   EXPECT_EQ(ReadWholeFile(events_), before);
@@ -114,7 +114,7 @@ TEST_F(GrowingLog, AnUnfinishedLineIsLeftForTheNextTime) {
   EXPECT_EQ(FilesIn(log_.parent_path()).size(), 2u);
 }
 
-// The file that a TensorBoard has open grows; it is not replaced.
+// A file that a TensorBoard has open grows; it is not replaced.
 TEST_F(GrowingLog, GoesOnBehindARecordThatAKilledUpdateTore) {
   for (const size_t size :
        {size_t{0}, size_t{5}, size_t{31}, size_t{100}, bytes_.size() - 1}) {
@@ -127,7 +127,7 @@ TEST_F(GrowingLog, GoesOnBehindARecordThatAKilledUpdateTore) {
   }
 }
 
-// A run that went on from a checkpoint has other clock times.
+// A run that resumes from a checkpoint has other clock times.
 TEST_F(GrowingLog, IsWrittenAnewForOtherLines) {
   const size_t line = text_.find('\n') + 1;
   const std::string other =
@@ -163,10 +163,9 @@ TEST_F(GrowingLog, IsThatOfTheRunWithEveryStep) {
     return message;
   };
   const std::string place = log_.string() + ":";
-  EXPECT_TRUE(Says(
-      refusal(Replaced(text_, kHashOfLog, "fedcba9876543210")),
-      place + "1: a log of configuration fedcba9876543210, and its folder is "
-              "that of 0123456789abcdef"));
+  EXPECT_TRUE(Says(refusal(Replaced(text_, kHashOfLog, "fedcba9876543210")),
+                   place + "1: a log of configuration fedcba9876543210, but "
+                           "its folder is that of 0123456789abcdef"));
   EXPECT_TRUE(Says(refusal(Replaced(text_, "\"config_hash\"", "\"hash\"")),
                    place + "1: a log without 'config_hash'"));
   const size_t second = text_.find('\n') + 1;
@@ -198,7 +197,7 @@ TEST(EventFile, RefusesWhatIsNoLog) {
       Says(refusal("[1.0,1.5]", "[1.0,\"x\"]"), second,
            "'layer_active_experts' contains something other than a number"));
   EXPECT_TRUE(Says(refusal("\"version\":2", "\"version\":3"),
-                   log.string() + ":1: ", "version 3", "knows version 2"));
+                   log.string() + ":1: ", "version 3", "reads version 2"));
   EXPECT_TRUE(Says(refusal("\"version\":2,", ""),
                    log.string() + ":1: ", "a log without 'version'"));
   EXPECT_TRUE(Says(refusal("\"temperature\":3.0,\"schedule_loss\":\"-inf\",",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a checkpoint has the parameters of which a result tells.
+// Whether a checkpoint has the parameters that a result reports on.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -61,7 +61,7 @@ TEST_F(FinalCheckpoint, HasTheStepsOfTheResult) {
 
 TEST_F(FinalCheckpoint, IsOfTheRun) {
   identity_.config.training.seed += 1;
-  EXPECT_TRUE(Says(Why(), "of another run"));
+  EXPECT_TRUE(Says(Why(), "of different runs"));
 }
 
 TEST_F(FinalCheckpoint, IsOfTheLastStep) {
@@ -72,14 +72,14 @@ TEST_F(FinalCheckpoint, IsOfTheLastStep) {
 
 TEST_F(FinalCheckpoint, IsOfTheVeryTraining) {
   state_.history[1].loss += 1e-9;
-  EXPECT_TRUE(Says(Why(), "of another training", "metrics of steps"));
+  EXPECT_TRUE(Says(Why(), "of different trainings", "metrics of steps"));
   state_.history = result_.steps;
   EXPECT_EQ(Why(), "");
   state_.history[2].allocation[1] += 1e-9;
-  EXPECT_TRUE(Says(Why(), "of another training"));
+  EXPECT_TRUE(Says(Why(), "of different trainings"));
   state_.history = result_.steps;
   state_.tau += 1e-9;
-  EXPECT_TRUE(Says(Why(), "of another training"));
+  EXPECT_TRUE(Says(Why(), "of different trainings"));
 }
 
 }  // namespace

@@ -40,24 +40,24 @@ struct Metric {
   const char* shown_unit = "";
   MetricShape shape = MetricShape::kNumber;
   bool clock = false;  // differs between runs that are otherwise equal
-  // HDF5 files from before it existed lack it, and the member keeps its
-  // default, which must mean that; the digest of a run (run_digest.h) leaves it
-  // out.
+  // The metric came later: older HDF5 files lack it, and the member then keeps
+  // its default, which must mean that. The digest of a run (run_digest.h)
+  // leaves it out.
   bool later = false;
 };
 
-// "33.4": `value`, stored in metric.unit, as shown to readers.
+// Returns `value`, stored in metric.unit, as shown to readers: "33.4".
 std::string ShownNumber(const Metric& metric, double value);
-// "33.4%", "2.26": the same with the unit in which it is shown.
+// Returns the same with the unit in which it is shown: "33.4%", "2.26".
 std::string Shown(const Metric& metric, double value);
-// "zero AE 33.4%": the same after its title, for lines of a log.
+// Returns the same after its title, for lines of a log: "zero AE 33.4%".
 std::string Titled(const Metric& metric, double value);
-// "val loss              3.8037 nat/token\n": a line for reports of one run.
+// Returns "val loss              3.8037 nat/token\n", for reports of one run.
 std::string ReportLine(const Metric& metric, double value);
-// The sizes of a list; empty for one number.
+// Returns the sizes of a list; empty for one number.
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 
-// The names of the measured quantities, on whichever text or at whichever step.
+// The names of the measured quantities, on any text and at any step.
 namespace metrics {
 
 inline constexpr Metric kLoss = {
@@ -194,7 +194,7 @@ inline constexpr Metric kNumTokens = {
     .definition = "targets that the loss is the mean of",
     .format = ".0f"};
 
-// At T(m), beside the values at T = 1 in the same record.
+// Values at T(m), beside the values at T = 1 in the same record.
 inline constexpr Metric kScheduleLoss = {
     .name = "schedule_loss",
     .title = "loss at T(m)",
@@ -492,7 +492,7 @@ constexpr void VisitAnswerMetrics(Visitor&& visit) {
   visit(metrics::kStandardError, &MeasuredAnswers::standard_error);
 }
 
-// The bytes of a Record that `visit_list`, one of the functions above, lists.
+// Returns the bytes of all members that `visit_list`, a function above, lists.
 template <typename Record, typename VisitList>
 constexpr size_t ListedBytes(VisitList visit_list) {
   size_t bytes = 0;
@@ -522,7 +522,7 @@ static_assert(ListedBytes<MeasuredAnswers>([](auto visit) {
                 VisitAnswerMetrics(visit);
               }) == sizeof(MeasuredAnswers),
               "VisitAnswerMetrics lists every number of its record");
-// Those that are no metrics; a bool with what fills it up to 8 bytes.
+// The bytes of members that are no metrics; a bool is padded to 8 bytes.
 inline constexpr size_t kOtherBytesOfRunResult =
     sizeof(RunResult::identity) + sizeof(RunResult::config) +
     sizeof(decltype(RunResult::steps)) +

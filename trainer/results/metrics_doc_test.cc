@@ -14,7 +14,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// "[num_layers, num_experts]"; "" for one number.
+// Returns "[num_layers, num_experts]", ...; "" for one number.
 std::string ShapeName(MetricShape shape) {
   switch (shape) {
     case MetricShape::kNumber:

@@ -9,8 +9,8 @@ namespace {
 
 [[noreturn]] void Refuse(const Hdf5Reader& file, const std::string& what) {
   throw DataError(
-      fmt::format("{}: {}; delete the file and run the row again, which goes "
-                  "on from a checkpoint if there is one beside it",
+      fmt::format("{}: {}; delete the file and run the row again, which "
+                  "continues from a checkpoint if there is one beside it",
                   file.path().string(), what));
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // metrics_hdf5.h - metrics in HDF5: a number is an attribute of a group, a list
-// a dataset in it that states its unit. The same calls write, given a writer,
-// and read, given a reader; what is written may be const.
+// is a dataset in it that states its unit. The same calls write, given a
+// writer, and read, given a reader; what is written may be const.
 //
-// What is missing where it may be (Metric::later) keeps its value, and a list
-// that is empty for this reason is not written: so what was read from an older
-// file can be written and read again. Reading throws DataError naming file,
-// object and remedy if something else is missing, or is of another type or
-// shape, or not finite.
+// If a metric that may be missing (Metric::later) is missing, the member keeps
+// its value; a list that is empty for this reason is not written. So the
+// content of an older file can be written and read again. Reading throws
+// DataError naming file, object and remedy if anything else is missing, of
+// another type or shape, or not finite.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
 
@@ -30,7 +30,7 @@
 
 namespace softmoe::trainer {
 
-// Throw DataError: of "dataset /steps/loss holds", a number that is none.
+// Throw DataError: "dataset /steps/loss holds" (`what`) a non-finite `value`.
 [[noreturn]] void RefuseNumber(const Hdf5Reader& file, const std::string& what,
                                double value);
 void CheckSizes(const Hdf5Reader& file, const std::string& path,
@@ -42,7 +42,7 @@ int64_t Size(const List& list) {
   return static_cast<int64_t>(list.size());
 }
 
-// Throws DataError if one of them is not finite.
+// Throws DataError if one of the numbers is not finite.
 template <typename T>
 void CheckNumbers(const Hdf5Reader& file, const std::string& path,
                   std::span<const T> values) {
@@ -53,8 +53,8 @@ void CheckNumbers(const Hdf5Reader& file, const std::string& path,
   }
 }
 
-// A row-major list of double or int64_t, whose numbers may be anything. What is
-// missing where it may be leaves `values` as they are.
+// Writes or reads a row-major list of double or int64_t, whose numbers may be
+// anything. If the list is missing and may be, `values` stay as they are.
 template <typename File, typename List>
 void VisitUnchecked(File& file, const std::string& group, const Metric& metric,
                     const std::vector<int64_t>& sizes, List& values) {
@@ -83,9 +83,9 @@ void VisitList(File& file, const std::string& group, const Metric& metric,
   }
 }
 
-// A double, int64_t, optional<double> (an attribute that may be absent),
-// vector<double>, or vector<vector<int64_t>>, whose rows have one length. What
-// is read has the sizes that metric.shape says.
+// Writes or reads a double, int64_t, optional<double> (an attribute that may be
+// absent), vector<double>, or vector<vector<int64_t>> with rows of equal
+// length. A list that is read has the sizes that metric.shape says.
 template <typename File, typename Value>
 void VisitMetric(File& file, const std::string& group, const Metric& metric,
                  const ModelConfig& model, Value& value) {
@@ -137,12 +137,12 @@ void VisitMetric(File& file, const std::string& group, const Metric& metric,
   }
 }
 
-// Writes or reads one list for each metric of many records, which are as many
-// as they will be: visit functions of metrics.h take it.
+// Writes or reads one list for each metric of many records, whose number must
+// be final. Pass it to the visit functions of metrics.h.
 template <typename File, typename Records>
 class MetricColumns {
  public:
-  // Lists of a record have `num_layers` numbers.
+  // The lists of a record have `num_layers` numbers.
   MetricColumns(File& file, std::string group, int64_t num_layers,
                 Records& records)
       : file_(file),
@@ -150,8 +150,8 @@ class MetricColumns {
         num_layers_(num_layers),
         records_(records) {}
 
-  // A double or int64_t, or an optional: written are those that the records
-  // have, read those that the file has, or that the first record has before.
+  // A double, an int64_t, or an optional of one. An optional is written if the
+  // records have it, and read if the file has it or the first record does.
   template <typename Record, typename Value>
   void operator()(const Metric& metric, Value Record::*member) const {
     constexpr bool kOptional = std::is_same_v<Value, std::optional<double>>;
@@ -182,8 +182,8 @@ class MetricColumns {
     }
   }
 
-  // A list; where it came later, a row of NaN stands for a record without one,
-  // and a table of none has no dataset.
+  // A list. If it came later, a row of NaN stands for a record without one, and
+  // a table in which no record has one gets no dataset.
   template <typename Record>
   void operator()(const Metric& metric,
                   std::vector<double> Record::*member) const {

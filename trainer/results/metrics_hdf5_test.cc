@@ -34,7 +34,7 @@ const Metric kNewLists = Later("lists", MetricShape::kLayersAndExperts);
 
 const ModelConfig kModel = {.num_layers = 2, .num_experts = 3};
 
-// A record whose metrics, all of them, came later.
+// A record all of whose metrics came later.
 struct Grown {
   double number = 1.5;
   std::optional<double> optional = std::nullopt;
@@ -52,7 +52,7 @@ void VisitTable(File& file, Records& records) {
   columns(kNewList, &Grown::list);
 }
 
-// Of a run or a validation.
+// The same for the record of a run or a validation.
 struct GrownRun {
   std::optional<double> optional = std::nullopt;
   std::vector<double> list = {};
@@ -69,7 +69,7 @@ void VisitGrownRun(File& file, Run& run) {
   VisitMetric(file, kTable, kNewLists, kModel, run.lists);
 }
 
-// A file from before these metrics existed.
+// Writes a file that is older than these metrics.
 std::filesystem::path OldFile() {
   const auto path = FreshFolder("metrics") / "old.h5";
   Hdf5Writer file(path, kMetricsKind);
@@ -134,7 +134,7 @@ TEST(MetricsHdf5, AnOldTableIsReadWrittenAndReadAgain) {
   const Hdf5Reader file(path, kMetricsKind);
   EXPECT_FALSE(file.Has("/table/optional"));
   EXPECT_FALSE(file.Has("/table/list"));
-  // Training goes on from it, in a version that measures the list.
+  // Training resumes from it, in a version that measures the list.
   records.push_back({.number = 5, .list = {1, 2}});
   path = Written(records);
   EXPECT_EQ(TableIn(path, 4), records);
@@ -147,7 +147,7 @@ TEST(MetricsHdf5, ATableOfWhatCameLaterReadsBackEveryBit) {
   EXPECT_EQ(TableIn(Written(records), 2), records);
 }
 
-// Only a whole row says that a record has no list.
+// Only a whole row of NaN says that a record has no list.
 TEST(MetricsHdf5, RefusesATableWithNumbersThatAreNone) {
   const auto refusal = [](const Grown& record) {
     const auto path = Written({{.optional = 1, .list = {1, 2}}, record});
@@ -184,7 +184,7 @@ TEST(MetricsHdf5, AnOldRunIsReadWrittenAndReadAgain) {
   const GrownRun measured = {
       .optional = 1.0 / 3, .list = {2, 3}, .lists = {{1, 2, 3}, {4, 5, 6}}};
   EXPECT_EQ(written(measured), measured);
-  // What has always been there is not left out.
+  // A metric that is not `later` is not left out.
   Metric always = kNewLists;
   always.later = false;
   Hdf5Writer file(path, kMetricsKind);

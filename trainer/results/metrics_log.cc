@@ -50,7 +50,7 @@ Json Line(const EvaluationRecord& record) {
   return line;
 }
 
-// Writes the known part of `state` and returns the path.
+// Writes the lines of a log that `state` knows, and returns the path.
 const std::filesystem::path& Rewrite(const std::filesystem::path& path,
                                      const RunIdentity& identity,
                                      const TrainState& state) {
@@ -82,8 +82,8 @@ int64_t LoggedSteps(const std::filesystem::path& path) {
 
 DataError LogError(const std::string& place, const std::string& problem) {
   return DataError(fmt::format(
-      "{}: {}; the same `run` of the grid writes the log of an unfinished "
-      "run again, of a finished one once its folder is deleted",
+      "{}: {}; repeating the same grid `run` rewrites the log of an unfinished "
+      "run; for a finished run, delete its folder first",
       place, problem));
 }
 
@@ -94,7 +94,8 @@ bool LogCheck::Line(const Json& line, const std::string& place) {
   const auto kind = line.find("kind");
   const bool begins = kind != line.end() && *kind == "run";
   if (!begins && !begun_) {
-    throw LogError(place, "the first line does not say of which run it is");
+    throw LogError(place,
+                   "the first line does not say which run it belongs to");
   }
   begun_ = true;
   if (begins) {
@@ -103,10 +104,10 @@ bool LogCheck::Line(const Json& line, const std::string& place) {
       throw LogError(place, "a log without 'config_hash'");
     }
     if (hash == config_hash_) return false;
-    throw LogError(
-        place, fmt::format("a log of configuration {}, and its folder is that "
-                           "of {}: move it back where it came from",
-                           hash, config_hash_));
+    throw LogError(place,
+                   fmt::format("a log of configuration {}, but its folder is "
+                               "that of {}: move it back where it came from",
+                               hash, config_hash_));
   }
   if (kind == line.end() || *kind != "step") return false;
   int64_t step = 0;

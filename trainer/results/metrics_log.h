@@ -23,26 +23,27 @@
 
 namespace softmoe::trainer {
 
-// Version of the names of its numbers.
+// The version of the names of the log's numbers.
 inline constexpr int kMetricsLogVersion = 2;
 
 // The file's name in the folder of the run.
 inline constexpr char kMetricsName[] = "metrics.jsonl";
 
-// The lines of steps in the file; 0 if there is none.
+// Returns the number of step lines in the file; 0 if there is no file.
 int64_t LoggedSteps(const std::filesystem::path& path);
 
-// `place` (FILE:LINE), the problem there, and how to get the log again.
+// Returns an error with `place` (FILE:LINE), the problem there, and how to get
+// the log again.
 DataError LogError(const std::string& place, const std::string& problem);
 
-// Checks, line after line, that a log in the folder of a run is that run's: it
-// begins with its configuration, and has every step.
+// Checks, line by line, that a log in the folder of a run belongs to that run:
+// it begins with the run's configuration and has every step.
 class LogCheck {
  public:
   explicit LogCheck(std::string config_hash);
 
-  // Whether the line, which is at `place`, is of a step. Throws DataError if it
-  // does not belong there.
+  // Whether the line, which is at `place`, is that of a step. Throws DataError
+  // if it does not belong there.
   bool Line(const nlohmann::ordered_json& line, const std::string& place);
 
   int64_t steps() const { return steps_; }  // so far
@@ -55,8 +56,8 @@ class LogCheck {
 
 class MetricsLog {
  public:
-  // Replaces the file with what `state` knows: on resume, the lines of steps
-  // after the checkpoint are dropped, and lost or altered ones come back.
+  // Replaces the file with what `state` knows. On resume, lines of steps after
+  // the checkpoint are dropped, and lost or altered lines are restored.
   MetricsLog(const std::filesystem::path& path, const RunIdentity& identity,
              const TrainState& state);
 
@@ -64,8 +65,8 @@ class MetricsLog {
   void Add(const StepRecord& record);
   void Add(const EvaluationRecord& record);
 
-  // Waits until every line is on the disk, since nobody writes the log of a
-  // finished run again. Throws EnvironmentError.
+  // Waits until every line is on the disk, since the log of a finished run is
+  // never written again. Throws EnvironmentError.
   void Sync() { file_.Sync(); }
 
  private:

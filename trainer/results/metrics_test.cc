@@ -10,7 +10,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// What a list contains, and which bytes of its record it names.
+// The content of a list, and the bytes of its record that it names.
 template <typename Record>
 class Listed {
  public:

@@ -39,7 +39,7 @@ std::string ProgressLine(const Config& config, const StepRecord& record,
   std::vector<std::string> parts = {
       fmt::format("step {}/{}", record.step, config.training.steps),
       Titled(metrics::kLoss, record.loss),
-      // The objective's addition to the loss.
+      // What the objective adds to the loss.
       "aux " + Shown(metrics::kLoadBalanceLoss,
                      record.load_balance_loss + record.z_loss),
       ActivePart(record)};

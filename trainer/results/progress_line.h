@@ -16,14 +16,14 @@
 
 namespace softmoe::trainer {
 
-// The line of `record`. T and k_l are left out for the sparse router, which
-// has neither, and the share without an expert where it is 0.
+// Returns the line of `record`. It omits T and k_l for the sparse router, which
+// has neither, and the share of tokens without an expert if that is 0.
 //
 //   seconds_per_step  mean of the recent steps, for the remaining time
 std::string ProgressLine(const Config& config, const StepRecord& record,
                          double seconds_per_step);
 
-// "873", "12.3k", "163k", "1.23M": three digits.
+// Returns `count` with three digits: "873", "12.3k", "163k", "1.23M".
 std::string ShortCount(double count);
 
 }  // namespace softmoe::trainer

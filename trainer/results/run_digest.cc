@@ -18,8 +18,8 @@
 namespace softmoe::trainer {
 namespace {
 
-// Digests lines of text "NAME: BITS BITS ...": they are the same on every
-// machine, and keep a list apart from its neighbours.
+// Digests lines of text "NAME: BITS BITS ...", which are the same on every
+// machine and keep a list apart from its neighbors.
 class Digest {
  public:
   void Line(std::string_view text) { lines_.append(text).push_back('\n'); }
@@ -31,8 +31,8 @@ class Digest {
     lines_ += '\n';
   }
 
-  // Everything in `record` that Visit lists, except clocks, and what the
-  // digests in older records do not have.
+  // Digests everything in `record` that Visit lists, except clocks and the
+  // metrics that are not in the digests of older records.
   template <typename Record>
   auto Of(const Record& record) {
     return [this, &record](const Metric& metric, auto member) {
@@ -87,7 +87,7 @@ class Comparison {
  public:
   explicit Comparison(bool (*which)(const Metric&)) : which_(which) {}
 
-  // Everything in both records that Visit lists.
+  // Compares everything that Visit lists.
   template <typename Record>
   auto Of(const Record& there, const Record& here) {
     return [this, &there, &here](const Metric& metric, auto member) {
@@ -97,7 +97,7 @@ class Comparison {
     };
   }
 
-  // The steps that both have; a record has fewer than the run.
+  // Compares the steps that both have; a record has fewer than the run.
   void Steps(const std::vector<StepRecord>& there,
              const std::vector<StepRecord>& here) {
     for (const StepRecord& step : there) {

@@ -12,20 +12,20 @@
 
 namespace softmoe::trainer {
 
-// SHA-256, 64 hex digits, over every bit of every number that training gave:
-// all steps, both validations and VisitRunMetrics, except clocks and metrics
-// that are `later` (metrics.h), of which the digests in older records know
-// nothing. It covers neither the configuration nor FinalEvaluations, and of the
-// steps only those that `result` has.
+// Returns a SHA-256, 64 hex digits, over every bit of every number that
+// training gave: all steps that `result` has, both validations and
+// VisitRunMetrics, except clocks and metrics that are `later` (metrics.h),
+// which the digests of older records lack. It covers neither the configuration
+// nor FinalEvaluations.
 std::string TrainingDigest(const RunResult& result);
 
-// Likewise for the evaluations after training.
+// Does the same for the evaluations after training.
 std::string EvaluationsDigest(const FinalEvaluations& evaluations);
 
 // Whether the metrics that `which` accepts are the same in both runs, as far as
-// `there` has them: of the run, of the steps and evaluations that both have,
-// and of their validations, routers and answers. A number that has its default
-// `there` is taken for one that an older record lacks.
+// `there` has them: those of the run, of the steps and evaluations that both
+// have, and of their validations, routers and answers. A number that has its
+// default in `there` is taken for one that an older record lacks.
 bool SameMetrics(const RunResult& there, const RunResult& here,
                  bool (*which)(const Metric&));
 

@@ -67,7 +67,7 @@ TEST(RunDigest, SeesEveryNumberOfTraining) {
        }});
 }
 
-// Records of runs carry it.
+// Records of runs contain the digest.
 TEST(RunDigest, IsTheSameInEveryVersion) {
   EXPECT_EQ(TrainingDigest(Example()),
             "e3b5d47b10a2a70c6fd6ba942376bd00602568307f4afbfe45a59ee0a9c8e7bb");

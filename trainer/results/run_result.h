@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_result.h - what a run reports: each step, validations, the end.
+// run_result.h - what a run reports: its steps, validations and final numbers.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
 
@@ -15,7 +15,7 @@
 
 namespace softmoe::trainer {
 
-// Units, definitions and names in files of what is measured: metrics.h.
+// Units, definitions and names in files of the metrics: metrics.h.
 
 // One step as it is logged (metrics.jsonl has the same numbers).
 struct StepRecord {
@@ -45,9 +45,9 @@ struct Validation {
   double load_var_over_mean = 0;
 };
 
-// How a choice is weighed: by its log-likelihood as it is; over its length in
-// code points (the harness's acc_norm) and in bytes, both of the choice without
-// the space before it; over its tokens, as in-house scorers do.
+// How a choice is weighed: by its log-likelihood; by that per code point (the
+// harness's acc_norm) or per byte, both without the space before the choice; or
+// by that per token, as in-house scorers do.
 enum class TaskMeasure { kAcc, kAccNorm, kAccBytes, kAccTokens };
 inline constexpr int kNumTaskMeasures = 4;
 inline constexpr std::array<const char*, kNumTaskMeasures> kTaskMeasureNames = {
@@ -71,8 +71,8 @@ struct TaskResult {
   std::vector<uint8_t> right;
 };
 
-// The held-out split with another tau than in training; everything else as in
-// RunResult::final_validation.
+// The held-out split with a tau other than that of training; everything else is
+// as in RunResult::final_validation.
 struct InferenceTau {
   double factor = 1;  // times the tau of training
   double tau = 0;
@@ -89,7 +89,7 @@ struct RouterHealth {
   int64_t dead_experts = 0;          // no token has them active
   double at_cap_fraction = 0;        // tokens; the sparse router: 1
   double zero_active_fraction = 0;   // tokens; before the fallback
-  // Experts per token: the part of k_l that cutoff and cap remove. Empty for
+  // The part of k_l that cutoff and cap remove, in experts per token. Empty for
   // the sparse router, which has no cutoff.
   std::optional<double> truncated_mass;
 };
@@ -113,7 +113,7 @@ struct RunResult {
   Validation at_schedule_temperature;  // T(m) of the last step
   Validation final_validation;         // T = 1, noise off: the table cells
   double unigram_loss = 0;
-  // nullopt: the tokens do not tell, or a file from before they were measured.
+  // nullopt if the tokens do not tell, or if the file is older than these.
   std::optional<double> train_bytes_per_token, val_bytes_per_token;
   std::optional<double> val_loss_per_byte;
   double train_ae = 0;             // mean of active_experts over all steps

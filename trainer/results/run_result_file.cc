@@ -25,10 +25,10 @@ constexpr char kRouterHealth[] = "router_health";
 constexpr char kTasks[] = "tasks";
 constexpr char kDevices[] = "devices";
 
-// What each function lists is written or read; what is written is const.
+// Each function writes or reads what it lists; if it writes, that is const.
 
-// An active_histogram is left out where it is empty; `histogram`: whether there
-// must be one.
+// Leaves out an active_histogram that is empty. `histogram` says whether a file
+// that is read must have one.
 template <typename File, typename Values>
 void VisitValidation(File& file, const std::string& group,
                      const ModelConfig& model, bool histogram,
@@ -61,7 +61,7 @@ void CheckHealth(const Hdf5Reader& file, const std::string& group,
   }
 }
 
-// Columns of one number for each layer.
+// Writes or reads columns of one number for each layer.
 template <typename File, typename Layers>
 void VisitHealth(File& file, const std::string& group, const Config& config,
                  Layers& layers) {
@@ -77,7 +77,7 @@ void VisitHealth(File& file, const std::string& group, const Config& config,
   if constexpr (File::kReads) CheckHealth(file, group, config.model, layers);
 }
 
-// Throws DataError unless the numbers of right answers are those of the items.
+// Throws DataError unless the counts of right answers are those of the items.
 void CheckTask(const Hdf5Reader& file, const std::string& group,
                const TaskResult& task) {
   std::vector<int64_t> correct(kNumTaskMeasures);
@@ -96,7 +96,7 @@ void CheckTask(const Hdf5Reader& file, const std::string& group,
       file.path().string(), group, metrics::kCorrect.name));
 }
 
-// Groups PARENT/tasks/{0,1,...}; none where nothing was asked.
+// Writes or reads the groups PARENT/tasks/{0,1,...}; none without tasks.
 template <typename File, typename Tasks>
 void VisitTasks(File& file, const std::string& parent, Tasks& tasks) {
   for (size_t i = 0;; ++i) {
@@ -146,7 +146,7 @@ void VisitEvaluations(File& file, const std::string& parent,
   VisitTasks(file, parent, evaluations.tasks);
 }
 
-// Everything but configuration and identity.
+// Writes or reads everything except the configuration and the identity.
 template <typename File, typename Result>
 void VisitResult(File& file, const std::string& group, Result& result) {
   const ModelConfig& model = result.config.model;
@@ -156,7 +156,7 @@ void VisitResult(File& file, const std::string& group, Result& result) {
   });
   file.Attribute(group, "tau_calibrated", result.tau_calibrated);
   file.Attribute(group, "resumed", result.resumed);
-  // Files of the CPU do not have it.
+  // Files of CPU runs lack the number of devices.
   if constexpr (File::kReads) {
     if (file.HasAttribute(group, kDevices)) {
       file.Attribute(group, kDevices, result.devices);

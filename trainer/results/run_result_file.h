@@ -5,22 +5,22 @@
 // many runs has one such group for each, without steps.
 //
 //   GROUP             attrs: config (TOML), the identity (run_identity.h),
-//                     code_version, tau_calibrated, resumed, of GPUs devices,
+//                     code_version, tau_calibrated, resumed, devices (on GPUs),
 //                     and the numbers of metrics.h: VisitRunMetrics
 //   allocation        f64 [num_layers]
 //   validation/{final,schedule}  VisitValidationMetrics: numbers are attrs,
 //       layer_active_experts f64 [L], active_histogram i64 [L, E+1],
 //       tokens_per_expert i64 [L, E]
-//   final_evaluations            where a plan asked; attrs: code_version
+//   final_evaluations            if a plan asked; attrs: code_version
 //     inference_tau/{0,1,...}    attrs: factor, tau; else as a validation, but
 //         active_histogram only where asked for
 //     router_health/*            [L], i64 dead_experts, f64 the rest;
-//         truncated_mass of soft routers only
-//     tasks/{0,1,...}            of the zero-shot tasks, also in each of
+//         truncated_mass for soft routers only
+//     tasks/{0,1,...}            the zero-shot tasks, also in each group of
 //         inference_tau; attrs: name, sha256 (of the items' files); by measure
 //         [4]: correct i64, accuracy, standard_error f64; right u8 [items]
 //
-// Names are those of METRICS.md.
+// METRICS.md has the names.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_FILE_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_FILE_H_
 
@@ -39,12 +39,12 @@ namespace softmoe::trainer {
 // The file's name in the folder of the run.
 inline constexpr char kResultName[] = "result.h5";
 
-// Writes the file whole or not at all; reading throws DataError if it is
-// damaged.
+// Write the file whole or not at all, and read it. Reading throws DataError if
+// the file is damaged.
 void WriteRunResult(const RunResult& result, const std::filesystem::path& path);
 RunResult ReadRunResult(const std::filesystem::path& path);
 
-// All of it but the steps, as a group of a file of any kind.
+// Writes everything except the steps, as a group of a file of any kind.
 void WriteResultGroup(const RunResult& result, const std::string& group,
                       Hdf5Writer& file);
 

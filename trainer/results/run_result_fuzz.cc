@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// result.h5 with hostile contents. What is accepted gives equal bytes when it
+// result.h5 with hostile contents. An accepted file gives equal bytes when it
 // is written, read and written again.
 #include "core/files/atomic_file.h"
 #include "core/fuzzing/fuzz_support.h"

@@ -101,12 +101,12 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
     WriteRunResult(result, path);
     ExpectSameResult(result, ReadRunResult(path));
   };
-  // Empty until a plan asks, and in older files.
+  // No evaluations until a plan asks, nor in older files.
   EXPECT_FALSE(result.final_evaluations.has_value());
   expect_same();
   result.final_evaluations = NumberedEvaluations();
   expect_same();
-  // The sparse router behaves alike.
+  // The sparse router behaves in the same way.
   result.config = TinyConfig(RouterKind::kSparse);
   result.config.training.steps = 3;
   result.identity.config = result.config;

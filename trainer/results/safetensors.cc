@@ -53,7 +53,7 @@ std::string Header(const ParameterLayout& layout,
   return text;
 }
 
-// By its first bytes. Throws EnvironmentError if it cannot be read.
+// Judges by the first bytes. Throws EnvironmentError if it cannot be read.
 bool IsSafetensors(const std::filesystem::path& path) {
   const InputFile file(path);
   constexpr int64_t kBegin = kLengthBytes + 1;
@@ -74,10 +74,10 @@ void ExportSafetensors(const RunResult& result,
   static_assert(std::endian::native == std::endian::little);
   const Checkpoint from(checkpoint);
   if (const std::string other = WhyNotFinal(result, from); !other.empty()) {
-    throw DataError(checkpoint.string() + ": " + other +
-                    "; put back the one that was there, or delete the result "
-                    "and this file to have the same command train the run "
-                    "again");
+    throw DataError(
+        checkpoint.string() + ": " + other +
+        "; put back the checkpoint that was there, or delete the result and "
+        "this file to have the same command train the run again");
   }
   const ParameterLayout layout(from.identity().config);
   const std::vector<float> parameters = from.ReadParameters(layout.total);
@@ -99,10 +99,10 @@ void RequireExportable(const std::filesystem::path& path,
   RequireRegularOrAbsent(path);
   if (std::filesystem::exists(path) && !IsSafetensors(path)) {
     throw ConfigError("--export " + path.string() +
-                      ": that file is there, and no safetensors file; name "
-                      "another one, or delete it");
+                      ": that file exists and is not a safetensors file; "
+                      "choose another name, or delete it");
   }
-  // The run makes its own folder.
+  // If `path` lies in the run's folder, the run itself makes that folder.
   if (!IsSameFile(path.parent_path(), run_folder)) AtomicFile{path};
 }
 

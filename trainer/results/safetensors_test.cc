@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read back by a reader of its own, written from the format's README. What the
-// library of its owners makes of such a file: golden/oracles/README.md.
+// The test has its own reader, written from the format's README. What the
+// format's own library makes of such a file: golden/oracles/README.md.
 #include "trainer/results/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ ReadFile Read(const std::filesystem::path& path) {
 
 class Safetensors : public testing::Test {
  protected:
-  // A finished run, whose parameters are all different.
+  // Writes a finished run whose parameters are all different.
   void WriteNumbered(RouterKind kind) {
     RunIdentity identity{.config = TinyConfig(kind),
                          .tokens = {"data", "index", "tokenizer"},
@@ -164,8 +164,8 @@ TEST_F(Safetensors, IsOfTheResultThatItComesWith) {
                      ExportSafetensors(result_, folder_ / "checkpoint.h5",
                                        path_);
                    }),
-                   (folder_ / "checkpoint.h5").string(), "is of another run",
-                   "train the run again"));
+                   (folder_ / "checkpoint.h5").string(),
+                   "are of different runs", "train the run again"));
   EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"checkpoint.h5"});
 }
 
@@ -188,7 +188,7 @@ TEST_F(Safetensors, ReplacesOnlyItsKindAndNoFileOfTheRun) {
   WriteFileAtomically(folder_ / "array", header);
   for (const char* name :
        {"checkpoint.h5", "empty", "text", "short", "array"}) {
-    EXPECT_TRUE(Says(refusal(name), "no safetensors file")) << name;
+    EXPECT_TRUE(Says(refusal(name), "not a safetensors file")) << name;
   }
   ExportSafetensors(result_, folder_ / "checkpoint.h5", path_);
   for (const char* name : {"model.safetensors", "new", "run/new"}) {

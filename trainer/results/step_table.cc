@@ -10,7 +10,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// The columns of `records`, which visit_metrics lists, and their steps.
+// Writes the columns of `records` that visit_metrics lists, and their steps.
 template <typename Records, typename Visit>
 void Write(const Records& records, int64_t num_layers, const std::string& group,
            Hdf5Writer& file, Visit visit_metrics) {

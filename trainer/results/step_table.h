@@ -15,7 +15,7 @@
 
 namespace softmoe::trainer {
 
-// One dataset for each metric of metrics.h: step [S], numbers [S], lists
+// Write one dataset for each metric of metrics.h: step [S], numbers [S], lists
 // [S, num_layers]. An empty table is a group without datasets.
 void WriteStepTable(const std::vector<StepRecord>& steps, int64_t num_layers,
                     const std::string& group, Hdf5Writer& file);
@@ -28,7 +28,7 @@ void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
 std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);
-// Likewise for steps in any order, some of which may be missing.
+// Does the same for steps in any order, some of which may be missing.
 std::vector<StepRecord> ReadSomeSteps(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);

@@ -13,8 +13,8 @@
 
 namespace softmoe::trainer {
 
-// A validation during training (training.eval_every), in both readings of
-// ruling 8.
+// A validation during training (training.eval_every), according to both
+// readings of ruling 8.
 struct EvaluationRecord {
   int64_t step = 0;        // completed updates
   double temperature = 0;  // T(m)

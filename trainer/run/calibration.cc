@@ -42,8 +42,8 @@ void GatherValues(optimized::Communicator& communicator,
   communicator.Gather<float>(shards, *values);
 }
 
-// No tau has some of several equal values above it. Goes on to the nearer
-// end of those that equal the rank-th, to the lower one if there is no upper.
+// No tau separates equal values. Moves the rank to the nearer end of those that
+// equal the rank-th value, or to the lower end if no value is above them.
 void PassTies(std::span<const float> values, RankMidpoint& result) {
   const float tied = result.larger;
   float above = std::numeric_limits<float>::infinity(), below = 0;

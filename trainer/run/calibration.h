@@ -20,10 +20,10 @@ struct TauCalibration {
   double tau = 0;          // dimensionless
   int64_t num_ratios = 0;  // soft weights ranked
   int64_t rank = 0;        // how many of them lie above tau
-  int64_t wanted = 0;      // how many should; others where weights are equal
+  int64_t wanted = 0;      // how many should; `rank` differs where weights tie
 };
 
-// tau for the parameters in `model` (the initial ones), at T(0), noise off.
+// Returns tau for the (initial) parameters in `model`, at T(0), noise off.
 //
 // The largest max_active soft weights of every token and layer of the first
 // calibration_batches training batches, each divided by k_l/num_experts, are
@@ -34,22 +34,22 @@ struct TauCalibration {
 // batches, before any fallback, is mean_active_experts to within half a weight
 // in total for one layer, and close to it for several (at init_std 0.02 the
 // experts' outputs are small compared with the residual stream). The router
-// compares with tau k_l/num_experts rounded to float: where many weights are
-// equal and the next ones a float's last place away, as with scores that differ
-// by 1e-5, it may leave them all out, and `rank` has more than are active.
+// compares with tau k_l/num_experts rounded to float: if many weights are equal
+// and the next ones are a float's last place away, as with scores that differ
+// by 1e-5, it may leave them all out, and `rank` counts more than are active.
 //
-// All ratios are held at the same time: ResourceNeed::calibration_bytes
+// All ratios are in memory at the same time: ResourceNeed::calibration_bytes
 // (resources.h), which the plans of a run and of a grid show.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             const StopPoll& poll);
 
-// Does the same on several ranks, all of which call it: each processes its
-// groups of every batch, and all of them rank all weights.
+// Does the same on several ranks, all of which must call it. Each processes its
+// groups of every batch, and each ranks all weights.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             optimized::Communicator& communicator,
                             const StopPoll& poll);
 
-// The middle between two neighbours of a sorted list.
+// The midpoint between two neighbors of a sorted list.
 struct RankMidpoint {
   double midpoint = 0;  // of `larger` and `smaller`, exact in double
   float larger = 0;     // the rank-th largest value
@@ -57,10 +57,10 @@ struct RankMidpoint {
   int64_t rank = 0;     // how many values lie above the midpoint
 };
 
-// The midpoint between the rank-th and the (rank+1)-th largest value, rank
-// clamped to [1, number of values - 1]. If both are equal, rank moves to the
-// nearer end of the values that equal them (never to 0), where a tau can lie:
-// k = num_experts is such a case, all of whose weights are equal.
+// Returns the midpoint between the rank-th and the (rank+1)-th largest value,
+// with rank clamped to [1, number of values - 1]. If the two are equal, rank
+// moves to the nearer end of the values that equal them (never to 0), where a
+// tau can lie. One such case is k = num_experts, where all weights are equal.
 //
 //   values   finite, >= 0; reordered by the call
 // Errors     DivergedError for a negative or non-finite value; DataError for

@@ -42,8 +42,8 @@ TEST(RankMidpoint, ClampsTheRank) {
 }
 
 RC_GTEST_PROP(RankMidpointProperty, SortingGivesTheSame, ()) {
-  // Few distinct values, so that ties at the rank happen; zeros of both
-  // signs and subnormals among them.
+  // Few distinct values, so that ties at the rank happen, among them zeros of
+  // both signs and subnormals.
   auto values = *rc::gen::container<std::vector<float>>(rc::gen::oneOf(
       rc::gen::element(0.0f, -0.0f, 1e-40f, 1.0f, 1.5f),
       rc::gen::map(rc::gen::inRange(0, 1 << 20),
@@ -88,7 +88,7 @@ struct Fresh : FreshModel {
       : FreshModel(config, static_cast<uint64_t>(config.training.seed)) {}
 };
 
-// Total number of active experts on the calibration batches with cutoff `tau`.
+// Returns the number of active experts on the calibration batches with `tau`.
 int64_t CountActive(Fresh& fresh, double tau) {
   const Config& config = fresh.model->config();
   const int64_t group = config.training.balance_group_sequences;
@@ -133,11 +133,10 @@ TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
       std::ceil(config.router.expansion_factor * k - 1e-6));
   EXPECT_EQ(found.num_ratios, token_layers * cap);
   EXPECT_EQ(found.num_ratios, NumCalibrationRatios(config));
-  // n weights lie above the midpoint, the others below: the count of active
-  // experts is exactly n = round(k * tokens * layers). What is compared is the
-  // cutoff tau*k_l/E rounded to the weights' precision; it may meet a weight
-  // that lies within an ulp of the midpoint, and those are at most the two
-  // neighbours here.
+  // n weights lie above the midpoint, the others below, so the count of active
+  // experts is exactly n = round(k * tokens * layers). But the weights are
+  // compared with the cutoff tau*k_l/E rounded to their precision, which may
+  // meet a weight within an ulp of the midpoint: here, at most its neighbors.
   const int64_t wanted =
       std::min<int64_t>(std::llround(k * token_layers), found.num_ratios - 1);
   EXPECT_NEAR(static_cast<double>(CountActive(fresh, found.tau)),
@@ -198,7 +197,7 @@ TEST(Calibration, NamesANanScore) {
                optimized::DivergedError);
 }
 
-// Only the batch's last sequence, the second of its group, has this token.
+// Only the last sequence of the batch, the second of its group, has this token.
 TEST(Calibration, NamesTheTokenOfANanScoreInTheWholeBatch) {
   const Config config = TinyConfig(RouterKind::kSoftFixed);
   Fresh fresh(config);

@@ -57,14 +57,13 @@ class Cli : public testing::Test {
     command.insert(command.end(), more.begin(), more.end());
     return RunProgram(command, folder_);
   }
-  // `prologue; exec TRAIN`, by the shell.
+  // Runs `script` in the shell.
   ProgramResult Shell(const std::string& script) const {
     return RunProgram({"sh", "-c", script}, folder_);
   }
-  // Begins, or goes on with, a run that is too long to end before `signal`.
-  // That comes when more than `steps` steps are in the metrics file, and after
-  // the shell has run `meanwhile`. (Still more steps than these would need
-  // gigabytes of disk space.)
+  // Begins or resumes a run that is too long to end before `signal`, which
+  // comes once the metrics file has more than `steps` steps and the shell has
+  // run `meanwhile`. (Still more steps would need gigabytes of disk space.)
   ProgramResult TrainUntil(const std::string& signal, int64_t steps,
                            const std::string& log_every,
                            const std::string& redirection = "",
@@ -122,7 +121,7 @@ TEST_F(Cli, TrainsAndEvaluates) {
             result.final_validation.loss);
 }
 
-// Of tokens that come with their tokenizer.
+// Uses tokens that come with their tokenizer.
 TEST_F(Cli, SaysHowManyBytesATokenHas) {
   DataConfig data;
   data.corpus = "path:" + (folder_ / "text.txt").string();
@@ -145,7 +144,7 @@ TEST_F(Cli, SaysHowManyBytesATokenHas) {
       "tokens of corpus 'path:", "but data.corpus is 'gcide'"));
 }
 
-// Also by --dry-run.
+// --dry-run refuses them, too.
 TEST_F(Cli, RefusesTokensOfAnotherPartOrFormOfTheText) {
   DataConfig data;
   data.corpus = "path:" + (folder_ / "text.txt").string();
@@ -205,19 +204,20 @@ TEST_F(Cli, ExportsTheParametersOfItsResultAlone) {
   std::filesystem::copy_file(run_ / "checkpoint.h5", run / "checkpoint.h5");
   run_ = run;
   EXPECT_TRUE(EndedWith(Train({"--export", "x"}), 2,
-                        (run / "checkpoint.h5").string(), "is of another run"));
+                        (run / "checkpoint.h5").string(),
+                        "are of different runs"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
   std::filesystem::rename(keep, run / "checkpoint.h5");
   EXPECT_EQ(Train({"--export", "x"}).exit_status, 0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "x"));
 }
 
-// Said before anything is trained.
+// The refusal comes before anything is trained.
 TEST_F(Cli, ExportsReplaceNothingElse) {
   const std::string toml = ReadWholeFile(folder_ / "tiny.toml");
   for (const std::string other : {"tiny.toml", "data/tokens.bin"}) {
     EXPECT_TRUE(EndedWith(Train({"--export", other}), 2, "--export ", other,
-                          "no safetensors file"));
+                          "not a safetensors file"));
   }
   EXPECT_EQ(ReadWholeFile(folder_ / "tiny.toml"), toml);
   for (const char* own : {"run/checkpoint.h5", "run/result.h5"}) {
@@ -225,7 +225,7 @@ TEST_F(Cli, ExportsReplaceNothingElse) {
   }
   EXPECT_TRUE(EndedWith(Train({"--export", "none/x"}), 5, "none/x"));
   EXPECT_FALSE(std::filesystem::exists(run_));
-  // Into the run's folder, which is not there yet; and again.
+  // Exports into the run's folder before that exists, and once more.
   for (int times = 0; times < 2; ++times) {
     EXPECT_TRUE(EndedWith(Train({"--export", "run/x.safetensors"}), 0));
   }
@@ -271,7 +271,7 @@ TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
                         "2 balance groups of 2 sequences", run_.string()));
   EXPECT_FALSE(std::filesystem::exists(run_));
   EXPECT_EQ(plan.output.find("exchange"), std::string::npos);
-  // What the run would find missing at once.
+  // --dry-run reports what the run would find missing at once.
   const auto without_text = [&](const Strings& text) {
     return RunProgram(
         Joined({"/usr/bin/env", "XDG_CACHE_HOME=" + folder_.string(),
@@ -302,7 +302,7 @@ TEST_F(Cli, RanksLeaveWhatOneProcessLeaves) {
   std::filesystem::rename(run_, alone);
   const ProgramResult ranks = Train({"--ranks", "2"});
   ASSERT_TRUE(EndedWith(ranks, 0));
-  // The lines of one rank, once.
+  // The lines of one rank are printed, and only once.
   const std::string last = "step 12/12 | loss ";
   EXPECT_TRUE(Says(ranks.output, last));
   EXPECT_EQ(ranks.output.find(last), ranks.output.rfind(last));
@@ -311,7 +311,7 @@ TEST_F(Cli, RanksLeaveWhatOneProcessLeaves) {
   ExpectSameTensors(alone / "checkpoint.h5", run_ / "checkpoint.h5");
 }
 
-// From the recent mean, which weighs each step a tenth.
+// The estimate uses the recent mean, in which each new step weighs a tenth.
 TEST_F(Cli, EstimatesTheRemainingTimeFromItsSteps) {
   const ProgramResult train = TrainUntil("TERM", 4, "1");
   ASSERT_TRUE(EndedWith(train, 75));
@@ -342,7 +342,7 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--device", "simulated"}, "runtime.device"},
       {{"--device", "cuda", "--isa", "v3"}, "instruction set of the CPU"},
       {{"--set", "training.precision=fp16"}, "'fp32' or 'bf16'"},
-      {{"--set", "training.precision=bf16"}, "the CPU computes in fp32 alone"},
+      {{"--set", "training.precision=bf16"}, "the CPU computes only in fp32"},
       {{"--set", "training.precision=bf16", "--device=cuda", "--set",
         "model.d_ffn=36"},
        "model.d_ffn is 36, and in bf16 it must be a multiple of 8"},
@@ -351,8 +351,8 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
       {{"--ranks", "two"}, "--ranks two: give a number of ranks, or mpi"},
       {{"--ranks", "2", "--exchange", "nccl"},
-       "--exchange nccl: NCCL is for ranks on devices, and these are on the "
-       "CPU"},
+       "--exchange nccl: NCCL is for ranks on devices, but these ranks are on "
+       "the CPU"},
       {{"--ranks", "2", "--exchange", "pigeons"}, "pigeons"},
   };
   for (const auto& [arguments, expected] : cases) {
@@ -413,7 +413,7 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
     EXPECT_EQ(nlohmann::json::parse(line).at("continuation"), continuation);
   }
   EXPECT_FALSE(std::getline(file, line));
-  // Not over the items that were just read.
+  // The answer must not replace the items that the command reads.
   const std::string items = ReadWholeFile(folder_ / "valid.jsonl");
   EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", ".",
                                   "--dump-requests", "./valid.jsonl"}),
@@ -426,7 +426,7 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
   EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", "."}), 2, "--run"));
   EXPECT_TRUE(EndedWith(evaluate({"pika"}), 2, "no task 'pika'"));
   EXPECT_TRUE(EndedWith(Evaluate({"--out", "o"}), 2, "--task or --trace"));
-  // It asks no model, so no option is for one.
+  // The command asks no model, so options about a model are refused.
   for (const Strings& other :
        {Strings{"--out", "o"}, Strings{"--run", "r"}, Strings{"--json"},
         Strings{"--data", "d"}, Strings{"--tau", "1"},
@@ -442,7 +442,7 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
   EXPECT_TRUE(EndedWith(
       Evaluate({"--task", "piqa", "--task-files", ".", "--out", "theirs"}), 2,
       "does not belong to a report on tasks"));
-  // Nor is an answer written over the items that were just read.
+  // Nor does an answer replace the items that the command reads.
   std::filesystem::create_directory(folder_ / "mine");
   std::filesystem::copy_file(folder_ / "valid.jsonl",
                              folder_ / "mine/samples_piqa.jsonl");
@@ -509,7 +509,7 @@ TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
            ", copy in bf16 3.0 GiB\n",
            "  moments           12.2 GiB  first 6.1 GiB, second 6.1 GiB\n",
            "  gradients         24.3 GiB  tree 18.2 GiB, sum 6.1 GiB\n",
-           "  routed rows       ", "  together          ",
+           "  routed rows       ", "  total             ",
            "an H100 with 80 GB holds the step with \"experts\"\n",
            "device \"cuda\": ", "Without --device the CPU is used"));
   const ProgramResult group =
@@ -566,7 +566,7 @@ TEST_F(Cli, ANanEndsWithOne) {
                         "model.init_std"));
 }
 
-// At this temperature all weights are equal, so that no tau has some above it.
+// At this temperature all weights are equal, so no tau has only some above it.
 TEST_F(Cli, WarnsOfACalibrationThatMissesItsAim) {
   for (const Strings& quiet : {Strings(), Strings{"--quiet"}}) {
     std::filesystem::remove_all(run_);
@@ -586,15 +586,15 @@ TEST_F(Cli, SignalsSaveAndEndWith75) {
     const int64_t step = Checkpoint(run_ / "checkpoint.h5").state().step;
     EXPECT_GT(step, last_step);
     if (last_step > 0) {
-      EXPECT_TRUE(Says(stopped.output, "going on after step"));
+      EXPECT_TRUE(Says(stopped.output, "continuing after step"));
     }
     last_step = step;
     EXPECT_EQ(FilesIn(run_), (Strings{"checkpoint.h5", "metrics.jsonl"}));
   }
 }
 
-// As `tee` behind a pipe, which Ctrl-C ends, too: every step says something to
-// a pipe without a reader.
+// The reader is like `tee` behind a pipe, which Ctrl-C also ends: every step
+// prints to a pipe without a reader.
 TEST_F(Cli, ItSavesThoughNobodyReadsWhatItSays) {
   ASSERT_EQ(RunProgram({"mkfifo", "pipe"}, folder_).exit_status, 0);
   const ProgramResult stopped =
@@ -604,8 +604,8 @@ TEST_F(Cli, ItSavesThoughNobodyReadsWhatItSays) {
   EXPECT_GE(Checkpoint(run_ / "checkpoint.h5").state().step, 9);
 }
 
-// As `less`, or a terminal after Ctrl-S: the reader is there and does not read,
-// so the process waits for it when the signal comes.
+// The reader is like `less`, or a terminal after Ctrl-S: it exists but does not
+// read, so the process is waiting for it when the signal comes.
 TEST_F(Cli, ItSavesThoughTheReaderHasStoppedReading) {
   ASSERT_EQ(RunProgram({"mkfifo", "pipe"}, folder_).exit_status, 0);
   const std::string fill =
@@ -616,7 +616,7 @@ TEST_F(Cli, ItSavesThoughTheReaderHasStoppedReading) {
   EXPECT_TRUE(EndedWith(stopped, 75, "stopped: SIGINT", "checkpoint.h5"));
   EXPECT_GE(Checkpoint(run_ / "checkpoint.h5").state().step, 1);
   std::filesystem::remove_all(run_);
-  // Nor is what it says then waited for.
+  // Nor does it then wait until its last message is read.
   const ProgramResult silent = TrainUntil("TERM", 0, "1", "> pipe 2>&1", fill);
   EXPECT_TRUE(EndedWith(silent, 75));
   EXPECT_GE(Checkpoint(run_ / "checkpoint.h5").state().step, 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:train on a faulty device: its message, its exit code, and that the last
-// checkpoint stays the same, byte for byte. The program is the released one
-// except for the simulated device, which is told what fails.
+// //:train on a faulty device: its message, its exit code, and a last
+// checkpoint that stays the same, byte for byte. The program is the released
+// one except for the simulated device, which is told what fails.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -42,7 +42,7 @@ class DeviceFailure : public testing::Test {
     config_.training.eval_sequences = 2;
   }
 
-  // A run of config_ that was stopped after its first step, and its checkpoint.
+  // Makes a run of config_ that stops after its first step, with a checkpoint.
   void StopAfterOneStep(const std::string& device) {
     RunOptions options = QuietOptions(folder_ / "run", tokens_, 1);
     options.runtime.device = device;
@@ -51,7 +51,7 @@ class DeviceFailure : public testing::Test {
     checkpoint_ = ReadWholeFile(folder_ / "run" / kCheckpointName);
   }
 
-  // The program's output in `folder`, after telling the device what fails.
+  // Tells the device what fails, and returns the program's output in `folder`.
   ProgramResult Train(const std::string& folder, const std::string& told,
                       const Strings& more) const {
     std::ofstream(folder_ / "tiny.toml") << ConfigToToml(config_);
@@ -69,8 +69,8 @@ class DeviceFailure : public testing::Test {
     return RunProgram(command, folder_);
   }
 
-  // Expects the refusal both after a run has begun and before; then none
-  // begins.
+  // Expects the refusal both after a run has begun and before it begins, in
+  // which case none begins.
   void ExpectRefused(ExitCode code, const std::string& told,
                      const Strings& phrases, bool new_runs_too,
                      const Strings& more = {"--device=cuda"}) const {
@@ -95,7 +95,7 @@ class DeviceFailure : public testing::Test {
 
   void ExpectGoesOn(const Strings& more) const {
     const ProgramResult result = Train("run", "", more);
-    EXPECT_TRUE(EndedWith(result, 0, "going on after step 1"));
+    EXPECT_TRUE(EndedWith(result, 0, "continuing after step 1"));
   }
 
   fs::path folder_, tokens_;
@@ -139,7 +139,7 @@ TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
   ExpectGoesOn({"--device=cuda"});
 }
 
-// Not a healthy device, on which a test like these would prove nothing.
+// The device must not be a healthy one, on which such a test proves nothing.
 TEST_F(DeviceFailure, AWordThatTellsTheDeviceNothingEndsWithSix) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"memroy=65536", "'memroy=65536'"},
@@ -164,13 +164,13 @@ TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
           std::to_string((int64_t{160} << 20) + 2'000'000'000 + (64 << 10)),
       {"the device has 64.0 KiB of memory left",
        "after keeping 1.9 GiB for what", "the next allocation needs",
-       "parameters        65.0 KiB", "moments  ", "gradients  ", "together",
+       "parameters        65.0 KiB", "moments  ", "gradients  ", "total",
        "no runtime.recompute makes it fit", "training.balance_group_sequences"},
       /*new_runs_too=*/true);
   ExpectGoesOn({"--device=cuda"});
 }
 
-// Whatever the device could hold.
+// They are refused whatever the device can hold.
 TEST_F(DeviceFailure, SizesThatDoNotSuitBf16EndWithTwo) {
   StopAfterOneStep("cuda");
   ExpectRefused(ExitCode::kUsage, "memory=1",
@@ -198,7 +198,7 @@ TEST_F(DeviceFailure, ANanEndsWithOne) {
 TEST_F(DeviceFailure, ADeviceThatFailsEndsWithFive) {
   StopAfterOneStep("cuda");
   ExpectRefused(ExitCode::kEnvironment, "cudaMemcpyAsync=719",
-                {"on the device: ", "goes on from the last checkpoint"},
+                {"on the device: ", "continues from the last checkpoint"},
                 /*new_runs_too=*/false);
   ExpectGoesOn({"--device=cuda"});
 }
@@ -208,7 +208,7 @@ TEST_F(DeviceFailure, ACheckpointOfTheCpuEndsWithTwo) {
   ExpectRefused(ExitCode::kUsage, "",
                 {"checkpoint.h5", "with instruction set v",
                  "this run uses simulated (simulated device, sm_90",
-                 "Go on with --device=cpu --isa v"},
+                 "Continue with --device=cpu --isa v"},
                 /*new_runs_too=*/false);
   ExpectGoesOn({"--device=cpu"});
 }
@@ -221,7 +221,7 @@ TEST_F(DeviceFailure, ACheckpointOfADeviceEndsWithTwoOnTheCpu) {
         {"checkpoint.h5",
          "was trained with simulated (simulated device, sm_90; driver 13.0, "
          "CUDA runtime 13.0, cuBLASLt 13.1.0)",
-         "this run uses instruction set v", "Go on with --device=cuda"},
+         "this run uses instruction set v", "Continue with --device=cuda"},
         /*new_runs_too=*/false, more);
   }
   ExpectGoesOn({"--device=cuda"});

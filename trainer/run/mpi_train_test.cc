@@ -23,7 +23,7 @@ namespace {
 
 class MpiTrain : public RankTest {
  protected:
-  // All ranks end with 2 and say `words`, and nothing is written.
+  // Expects that all ranks end with 2 and print `words`, and write nothing.
   void ExpectRefused(int size, const Change& change,
                      const std::string& words) const {
     const auto ranks = StartRanks(size, Train("refused"), change);
@@ -49,7 +49,7 @@ TEST_F(MpiTrain, LeavesWhatOneProcessLeaves) {
     ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, "step 20/20 | loss "), 1) << result.output;
     EXPECT_EQ(Count(result.output, "\nval loss "), 1) << result.output;
-    // Rank 0 alone speaks, but for MPI's library in containers without /sys.
+    // Only rank 0 prints, except for MPI's library in containers without /sys.
     EXPECT_EQ(Count(result.output, "\n") - Count(result.output, "[hwloc/"),
               Count(alone.output, "\n"))
         << result.output;
@@ -92,7 +92,7 @@ TEST_F(MpiTrain, ASignalToOneRankSavesAndEndsAll) {
   // Another number of ranks, in threads and processes, goes on.
   const ProgramResult rest = RunMpi(4, "stopped", steps);
   ASSERT_TRUE(EndedWith(rest, 0));
-  EXPECT_EQ(Count(rest.output, "going on after step "), 1);
+  EXPECT_EQ(Count(rest.output, "continuing after step "), 1);
   ExpectSameRun(folder_ / "alone", folder_ / "stopped");
 }
 
@@ -127,7 +127,7 @@ TEST_F(MpiTrain, RanksThatDisagreeEndWithTwoAndWriteNothing) {
                 }),
                 "rank 0 has data_sha256 ");
 
-  // A program of another build: what follows the last section is not loaded.
+  // A program with other bytes; what follows the last section is not loaded.
   const std::filesystem::path program = folder_ / "train";
   std::filesystem::copy_file(Train("")[0], program);
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
@@ -141,7 +141,7 @@ TEST_F(MpiTrain, GroupsThatDoNotDivideEndWithTwo) {
       3, [](int, Strings&) {}, "start 1, 2 or 4 ranks");
 }
 
-// It would be a rank alone, and so would be the others.
+// Without the launcher, each process would be the only rank of a run.
 TEST_F(MpiTrain, WithoutItsLauncherEndsWithFive) {
   const auto expect = [&](const Strings& environment,
                           const std::string& words) {
@@ -157,9 +157,9 @@ TEST_F(MpiTrain, WithoutItsLauncherEndsWithFive) {
               1)
         << result.output;
   };
-  expect({}, "nothing that Open MPI knows has started this process");
-  expect({"PMI_RANK=0"}, "another MPI's mpirun has started this process");
-  expect({"SLURM_PROCID=0"}, "srun has started this process, but without PMIx");
+  expect({}, "no launcher known to Open MPI started this process");
+  expect({"PMI_RANK=0"}, "the mpirun of another MPI started this process");
+  expect({"SLURM_PROCID=0"}, "srun started this process, but without PMIx");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
@@ -183,10 +183,10 @@ TEST_F(MpiTrain, WithWhatAnotherMpirunLeftEndsWithFive) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
-// The loader finds another library under the name of Open MPI's.
+// Runs in which the loader finds another library under the name of Open MPI's.
 class OtherMpiTrain : public RankTest {
  protected:
-  // Expects that //:train ends with 5 and says `words`, and writes nothing.
+  // Expects that //:train ends with 5, prints `words`, and writes nothing.
   void ExpectRefused(const std::string& version, const std::string& words) {
     const ProgramResult result = RunProgram(
         Joined({"env", "LD_LIBRARY_PATH=" + (folder_ / "lib").string(),

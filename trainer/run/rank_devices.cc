@@ -15,8 +15,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// `text` of every process, in the order of their ranks; cut off after 255
-// bytes.
+// Returns the first 255 bytes of every process's `text`, in the order of ranks.
 std::vector<std::string> GatherTexts(const std::string& text,
                                      optimized::Communicator& processes) {
   constexpr int kSize = 256;
@@ -76,18 +75,18 @@ const char* NameOf(ExchangeChoice choice) {
 
 namespace {
 
-// Throws why NCCL cannot carry to and from this process, if it cannot.
+// Throws if NCCL cannot carry to and from this process.
 void RequireNccl(const optimized::Device& device, int on_device) {
   const std::string why = device.WhyNoLink();
   const std::string option = "--exchange nccl: ";
   const std::string remedy =
-      ", or leave --exchange out: memory of the host carries the same bits";
+      ", or leave --exchange out: memory of the host gives the same bits";
   if (device.id().empty()) throw ConfigError(option + why + remedy);
   if (on_device > 1) {
     throw EnvironmentError(
         option + std::to_string(on_device) +
-        " ranks share a device, and NCCL refuses two on one; start as many "
-        "ranks as there are devices" +
+        " ranks share a device, but NCCL needs one for each rank; start at "
+        "most as many ranks as there are devices" +
         remedy);
   }
   if (!why.empty()) throw EnvironmentError(option + why + remedy);
@@ -105,7 +104,7 @@ optimized::CarrierKind ChooseCarrier(ExchangeChoice choice,
   }
   if (choice == ExchangeChoice::kNccl) {
     RequireNccl(device, on_device);
-    // Before any of them writes: another may have thrown.
+    // Waits before any process writes, since another one may have thrown.
     processes.Barrier();
     return CarrierKind::kNccl;
   }

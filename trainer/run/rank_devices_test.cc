@@ -15,7 +15,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// One of `count`.
+// One of `count` devices.
 class FakeDevice : public optimized::Device {
  public:
   FakeDevice(int count, const std::string& id) : count_(count), id_(id) {}
@@ -60,7 +60,7 @@ TEST(RankDevices, ThreadsBeyondTheDevicesShareThem) {
   EXPECT_EQ(ShareDevices(optimized::Cpu(), 4, alone).devices, 0);
 }
 
-// Ranks of one process stand for processes of one machine.
+// Here, ranks of one process stand for processes of one machine.
 TEST(RankDevices, ProcessesOfAMachineAreCountedAndShareWhatHasOneId) {
   optimized::RunInProcessRanks(4, [](optimized::Communicator& c) {
     SOFTMOE_CHECK(RankOnMachine(c) == c.rank());
@@ -75,7 +75,7 @@ TEST(RankDevices, ProcessesOfAMachineAreCountedAndShareWhatHasOneId) {
     };
     SOFTMOE_CHECK(used("same") == 1);
     SOFTMOE_CHECK(used(std::to_string(c.rank())) == 4);
-    // Four on three devices: rank 0's is rank 3's, too.
+    // Four ranks on three devices: ranks 0 and 3 share one.
     SOFTMOE_CHECK(used(std::to_string(c.rank() % 3)) == 3);
   });
 }
@@ -110,12 +110,11 @@ TEST(ChooseCarrier, SaysWhyNcclCannot) {
   device.why_no_link = "NCCL is too old: 2.3; install 2.28";
   EXPECT_EQ(MessageOf<EnvironmentError>(
                 [&] { Choose(ExchangeChoice::kNccl, device, 4, 1); }),
-            "--exchange nccl: NCCL is too old: 2.3; install 2.28, or "
-            "leave --exchange out: memory of the host carries the same "
-            "bits");
+            "--exchange nccl: NCCL is too old: 2.3; install 2.28, or leave "
+            "--exchange out: memory of the host gives the same bits");
 }
 
-// One that cannot decides for all.
+// One process that cannot use NCCL decides for all.
 TEST(ChooseCarrier, IsTheSameOnAllProcesses) {
   const auto choose = [](ExchangeChoice choice) {
     optimized::RunInProcessRanks(3, [&](optimized::Communicator& c) {

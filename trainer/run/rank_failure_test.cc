@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank that is killed or stopped while it trains, at a moment that a seed
-// decides: the others end, and what they leave goes on to the bits of a run
-// that nobody disturbed. MOMENTS of each, in the BUILD file.
+// A rank is killed or stopped while it trains, at a moment that a seed decides.
+// The others end, and what they leave goes on to the bits of an undisturbed
+// run. The BUILD file sets the number of MOMENTS of each kind.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,16 +24,15 @@ namespace softmoe::trainer {
 namespace {
 
 constexpr int kRanks = 4;
-// So many that none of them ends before the moment, even if this test is not
-// given time for a while.
+// So many steps that no rank ends before the moment, even if this test gets no
+// CPU time for a while.
 const Strings kSteps = {"--set", "training.steps=150"};
-// A rank that is stopped in a checkpoint or a validation is waited for.
+// Without validations, since the others wait for a rank that stops within one.
 const Strings kStepsAlone = Joined(kSteps, {"--set", "training.eval_every=0"});
 
 class RankFailure : public RankTest {
  protected:
-  // What the moments have in common: `victim` is disturbed once rank 0 has
-  // printed `step`.
+  // At each moment, `victim` is disturbed once rank 0 has printed `step`.
   struct Moment {
     int victim;
     std::string step;
@@ -45,7 +44,7 @@ class RankFailure : public RankTest {
     return {victim, "\nstep " + std::to_string(step) + "/150"};
   }
 
-  // Goes on with what was left, on other ranks, to the end.
+  // Resumes what was left, on another number of ranks, and trains to the end.
   void ExpectToGoOn(const std::string& run, int number,
                     const Strings& steps) const {
     EXPECT_FALSE(std::filesystem::exists(folder_ / run / kResultName))
@@ -53,7 +52,7 @@ class RankFailure : public RankTest {
     const ProgramResult rest =
         number % 2 == 0 ? RunAlone(run, steps) : RunMpi(2, run, steps);
     ASSERT_TRUE(EndedWith(rest, 0));
-    EXPECT_EQ(Count(rest.output, "going on after step "), 1) << rest.output;
+    EXPECT_EQ(Count(rest.output, "continuing after step "), 1) << rest.output;
     ExpectSameRun(folder_ / "alone", folder_ / run);
   }
 
@@ -65,7 +64,7 @@ class RankFailure : public RankTest {
     ASSERT_EQ(ranks->AwaitEnd(), 75) << ranks->output();
   }
 
-  // Ranks that notice within 2 s that one is silent.
+  // Starts ranks that notice within 2 s that one of them is silent.
   std::unique_ptr<RunningProgram> StartImpatient(const std::string& run) const {
     return StartRanks(
         kRanks, Joined(Train(run, kStepsAlone), {"--silence-limit", "2"}));
@@ -99,7 +98,7 @@ TEST_F(RankFailure, StoppedRanksAreNamed) {
     const Moment moment = MomentOf(number);
     BeginRun(run, kStepsAlone);
     const auto ranks = StartImpatient(run);
-    ASSERT_TRUE(ranks->Await("going on after step ")) << ranks->output();
+    ASSERT_TRUE(ranks->Await("continuing after step ")) << ranks->output();
     ASSERT_TRUE(ranks->Await("\nstep ")) << ranks->output();
     Signal(*ranks, moment.victim, SIGSTOP);
     EXPECT_EQ(ranks->AwaitEnd(), 5) << ranks->output();
@@ -107,15 +106,15 @@ TEST_F(RankFailure, StoppedRanksAreNamed) {
         << ranks->output();
     EXPECT_GE(Count(ranks->output(), ": nothing from rank " +
                                          std::to_string(moment.victim) +
-                                         " within 2 s; see what it says"),
+                                         " within 2 s; look at its output"),
               1)
         << ranks->output();
     ExpectToGoOn(run, number, kStepsAlone);
   }
 }
 
-// The others have to notice that rank 0 cannot write then: a signal would end
-// them with 75, which says that all is saved.
+// The others have to notice that rank 0 cannot write. Otherwise a signal would
+// end them with 75, which says that all is saved.
 TEST_F(RankFailure, NobodyReportsACheckpointThatRankZeroHasNotWritten) {
   const auto ranks = StartImpatient("stopped");
   ASSERT_TRUE(ranks->Await("\nstep 3/150")) << ranks->output();
@@ -125,7 +124,7 @@ TEST_F(RankFailure, NobodyReportsACheckpointThatRankZeroHasNotWritten) {
   EXPECT_EQ(Count(ranks->output(), "stopped: "), 0) << ranks->output();
 }
 
-// It is as if their machine had slept.
+// To the ranks, it is as if their machine had slept.
 TEST_F(RankFailure, RanksThatAreAllStoppedGoOnTogether) {
   const auto ranks = StartImpatient("slept");
   ASSERT_TRUE(ranks->Await("\nstep 3/150")) << ranks->output();

@@ -21,13 +21,13 @@
 namespace softmoe::trainer {
 namespace {
 
-// This process among the ranks of its run.
+// This process as one of the ranks of its run.
 class RankProcess {
  public:
   RankProcess(const std::string& program, const RankOptions& options)
       : options_(options), name_(program) {}
 
-  // Whom messages come from. It changes once the rank is known.
+  // The name that messages begin with. It changes once the rank is known.
   const std::string& name() const { return name_; }
 
   ExitCode Run(const std::function<ExitCode(const Ranks&)>& body) {
@@ -45,7 +45,7 @@ class RankProcess {
     return code;
   }
 
-  // After what this rank had to say has been printed: MPI's end waits for all.
+  // Call it once this rank's messages are printed: MPI's end waits for all.
   void Leave(int code) {
     ranks_.reset();
     if (mpi_ != nullptr) mpi_->Leave(code);
@@ -99,10 +99,10 @@ void AddRankOptions(CLI::App& app, RankOptions* options) {
       "changes the result, unless a line says so [1]");
   AddExchangeOption(app, options);
   // A day at most.
-  app.add_option("--silence-limit", options->silence_limit,
-                 "seconds that processes wait within a step for one that says "
-                 "nothing, or cannot print its line, before they all end with "
-                 "5; 0: for ever [600]")
+  app.add_option(
+         "--silence-limit", options->silence_limit,
+         "seconds that processes wait within a step for one that is silent, or "
+         "cannot print its line, before all exit with code 5; 0: forever [600]")
       ->check(CLI::Range(0.0, 86400.0))
       ->needs(ranks);
 }
@@ -110,7 +110,7 @@ void AddRankOptions(CLI::App& app, RankOptions* options) {
 int RunRankMain(const std::string& program, const RankOptions& options,
                 const std::function<ExitCode(const Ranks&)>& body) {
   RankProcess process(program, options);
-  // RunMain reads the name when it has something to print.
+  // RunMain takes a reference to the name, and reads it only when it prints.
   const int code = RunMain(process.name(), [&] { return process.Run(body); });
   process.Leave(code);
   return code;

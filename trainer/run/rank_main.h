@@ -24,14 +24,14 @@ namespace softmoe::trainer {
 // What the command lines of //:train and of `grid run` say about ranks.
 struct RankOptions {
   std::string ranks = "1";  // as it was given
-  // s. A process for which others wait longer in a step ends all; 0: none does.
+  // Seconds. All end if processes wait longer for one in a step; 0: no limit.
   double silence_limit = 600;
   ExchangeChoice exchange = ExchangeChoice::kAuto;
 
-  // The ranks are processes of an mpirun or srun; else this process is alone,
-  // or has ranks in threads.
+  // Whether the ranks are processes of an mpirun or srun; if not, this process
+  // is alone, or has ranks in threads.
   bool mpi() const { return ranks == "mpi"; }
-  // The ranks in threads of each process: 1 where processes are the ranks.
+  // Returns the number of ranks in each process: 1 if the processes are ranks.
   // Errors   ConfigError for a word that means nothing.
   int in_process() const;
 };
@@ -46,31 +46,30 @@ void AddRankOptions(CLI::App& app, RankOptions* options);
 // The ranks of this process's run.
 struct Ranks {
   optimized::Communicator& communicator;  // inside of its Run
-  // Makes another communicator of the same ranks, on all of them: for work
-  // whose failure some of them outlive. While it is in use, on any rank, the
-  // first one is not.
+  // Makes another communicator of the same ranks, for work whose failure some
+  // of them outlive. All ranks must call it. While it is in use on any rank,
+  // the first one must not be used.
   std::function<std::unique_ptr<optimized::Communicator>()> another;
 };
 
-// RunMain, where `body` is given this process's ranks, or itself as the only
-// one. Messages of ranks other than 0 begin with "rank N: ". A rank that dies
-// is its launcher's to notice; where one falls silent, those who wait for it
-// end all, with 5 and its name (optimized/communicator/mpi.h).
+// RunMain whose `body` is given the ranks of this process's run, which may be
+// this process alone. Messages of ranks other than 0 begin with "rank N: ". The
+// launcher notices a rank that dies. If a rank falls silent, those that wait
+// for it end all, with 5 and its name (optimized/communicator/mpi.h).
 int RunRankMain(const std::string& program, const RankOptions& options,
                 const std::function<ExitCode(const Ranks&)>& body);
 
-// The first rank for which `mine` is true, or -1; the same on all ranks, which
-// all call it.
+// Returns the first rank for which `mine` is true, or -1. All ranks must call
+// it, and get the same result.
 int FirstRankWhere(bool mine, optimized::Communicator& communicator);
 
-// A signal that comes to any rank stops all of them, at the same place.
-//
-// The first rank to which a signal has come, or -1; the same on all ranks,
-// which all call it.
+// Returns the first rank to which a signal has come, or -1. All ranks must call
+// it, and get the same result, so that a signal to any rank stops all ranks at
+// the same place.
 int RankAskedToStop(const StopSignal& stop,
                     optimized::Communicator& communicator);
 
-// Throws StoppedError, which names the signal, or the rank to which it came.
+// Throws a StoppedError that names the signal, or the rank to which it came.
 // `done` says what state the user will find and how to go on.
 [[noreturn]] void ThrowStopped(const StopSignal& stop, int asked_rank,
                                const std::string& done);

@@ -56,7 +56,7 @@ class Ranks : public testing::TestWithParam<RouterKind> {
   }
 
   RunOptions Options(const std::string& run, int ranks) const {
-    // 1 and 2 threads of two ranks.
+    // Two ranks get 1 and 2 threads.
     RunOptions options = QuietOptions(folder_ / run, tokens_, 3);
     options.ranks = ranks;
     options.evaluations = {.inference_tau_factors = {0.5, 1},
@@ -115,7 +115,7 @@ TEST_P(Ranks, GoOnWithWhatAnotherNumberOfThemLeft) {
   ExpectToGoOnWithWhatAnotherNumberLeft();
 }
 
-// At a size at which each rank has many blocks of the norm.
+// Runs of a size at which each rank has many blocks of the norm.
 class SmokeRanks : public Ranks {
  protected:
   Config MakeConfig() const override {
@@ -159,8 +159,8 @@ TEST_P(Ranks, CountTheTokensOfAllOfThemInASecond) {
   EXPECT_EQ(steps, 20);
 }
 
-// They stop in the middle of evaluations that they share, during training and
-// at its end.
+// The ranks stop in the middle of evaluations that they share, during training
+// and at its end.
 TEST_P(Ranks, StopInAnEvaluationAndRepeatIt) {
   const std::string run = "stopped";
   int64_t step = 0;
@@ -184,8 +184,8 @@ TEST_P(Ranks, StopInAnEvaluationAndRepeatIt) {
   ExpectAsAlone(TrainRun(config_, Options(run, 4)), run);
 }
 
-// Before every group of what is measured after training: at two tau, of which
-// one gives the health of the routers, too; a sparse router has no tau.
+// The ranks stop before every group of the evaluations after training: at two
+// tau, one of which also gives the routers' health; a sparse router has no tau.
 TEST_P(Ranks, StopInAnEvaluationOfTheFinalModel) {
   const std::string run = "measured";
   int stops = 0;
@@ -226,7 +226,7 @@ TEST_P(Ranks, RefuseADamagedCheckpoint) {
   EXPECT_THROW(TrainRun(config_, Options("damaged", 2)), DataError);
 }
 
-// The others make none, for which they would read text and tokenizer again.
+// The others make no result, for which they would read the text again.
 TEST_P(Ranks, LeaveTheResultToTheFirst) {
   const StopSignal stop;
   const RunOptions options = Options("result", 1);
@@ -243,7 +243,7 @@ TEST_P(Ranks, LeaveTheResultToTheFirst) {
   EXPECT_NE(results[0].unigram_loss, results[1].unigram_loss);
 }
 
-// Ranks that are processes may each see other files under the same path.
+// Ranks that are processes may each see different files under the same path.
 TEST_P(Ranks, NeedTheCheckpointThatTheFirstOneFinds) {
   const StopSignal stop;
   const auto message = MessageOf<EnvironmentError>([&] {
@@ -256,7 +256,7 @@ TEST_P(Ranks, NeedTheCheckpointThatTheFirstOneFinds) {
   });
   EXPECT_TRUE(Says(message,
                    (folder_ / "elsewhere" / kCheckpointName).string() +
-                       ": rank 0 goes on from there",
+                       ": rank 0 continues from this file",
                    "under the same path"));
 }
 
@@ -270,7 +270,7 @@ TEST_P(Ranks, RefuseGroupsThatDoNotDivideBeforeAnythingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
-// Three ranks of two groups each add in another order than one process.
+// Three ranks of two groups each add in an order unlike that of one process.
 TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   config_.training.global_batch_sequences = 12;
   const auto message = [&](const std::string& run, int ranks) -> std::string {
@@ -282,7 +282,7 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   // Where ranks are subtrees, their number does not matter.
   EXPECT_EQ(TrainRun(config_, Options("two", 2)).identity.ranks, "");
 
-  // Only three go on with what three left.
+  // Only three ranks can resume what three ranks left.
   RunOptions options = Options("stopped", 3);
   options.on_step = [](const StepRecord& record) {
     if (record.step == 7) std::raise(SIGTERM);
@@ -290,11 +290,11 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   EXPECT_THROW(TrainRun(config_, options), StoppedError);
   for (const int others : {1, 2, 6}) {
     const std::string text = message("stopped", others);
-    EXPECT_TRUE(Says(text,
-                     "was trained by 3 ranks, this run has ranks that give "
-                     "the bits of one: they add gradients in another "
-                     "order, so the bits would differ. Go on with --ranks "
-                     "3"));
+    EXPECT_TRUE(
+        Says(text,
+             "was trained by 3 ranks, this run has a number of ranks that "
+             "gives the bits of one: they add gradients in another order, so "
+             "the bits would differ. Continue with --ranks 3"));
   }
   ExpectSameResult(unbroken, TrainRun(config_, Options("stopped", 3)));
   ExpectSameTensors(folder_ / "unbroken" / kCheckpointName,
@@ -308,8 +308,7 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   }
   EXPECT_TRUE(Says(message("unbroken", 2), "was trained by 3 ranks"));
   EXPECT_TRUE(Says(message("two", 3),
-                   "ranks that give the bits of one, this run "
-                   "has 3 ranks"));
+                   "ranks that gives the bits of one, this run has 3 ranks"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ ResourceNeed EstimateResources(const Config& config, int ranks) {
   need.disk_bytes =
       2 * need.checkpoint_bytes + history_bytes + kFileOverhead +
       config.training.steps * numbers_per_step * kMetricsBytesPerNumber;
-  // For a checkpoint rank 0 holds three arrays more, and each other one.
+  // For a checkpoint, rank 0 holds three more arrays, and every other rank one.
   need.state_bytes = ranks * (optimized::PlanModel(config, ranks).bytes() +
                               optimized::PlanUpdates(config, ranks).bytes()) +
                      4 * need.parameters * (3 + (ranks - 1));

@@ -24,13 +24,13 @@ struct ResourceNeed {
 };
 ResourceNeed EstimateResources(const Config& config, int ranks = 1);
 
-// Soft weights that CalibrateTau ranks (calibration.h); 0 if tau is not
-// calibrated.
+// Returns the number of soft weights that CalibrateTau ranks (calibration.h); 0
+// if tau is not calibrated.
 int64_t NumCalibrationRatios(const Config& config);
 
 // Throws EnvironmentError with both sizes if the disk of `folder` cannot hold
-// what the run of `config` will still write there. Files of an earlier session
-// in `folder` count as present.
+// what the run of `config` has yet to write there. Files of an earlier session
+// in `folder` count as written.
 void RequireDiskSpace(const Config& config,
                       const std::filesystem::path& folder);
 

@@ -14,7 +14,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// What the model and its updates hold on all ranks.
+// Returns the bytes that the model and its updates hold on all ranks.
 int64_t Planned(const Config& config, int ranks) {
   return ranks * (optimized::PlanModel(config, ranks).bytes() +
                   optimized::PlanUpdates(config, ranks).bytes());
@@ -44,7 +44,7 @@ TEST(EstimateResources, CountsTheArraysOfEveryRank) {
   config.training.global_batch_sequences = 240;
   config.training.balance_group_sequences = 30;
   const int64_t array = 4 * EstimateResources(config).parameters;
-  // Of a checkpoint rank 0 has three arrays, and each other rank one.
+  // For a checkpoint, rank 0 holds three arrays, and every other rank one.
   for (const int ranks : {4, 8}) {
     EXPECT_EQ(EstimateResources(config, ranks).state_bytes,
               Planned(config, ranks) + array * (3 + ranks - 1));
@@ -70,7 +70,7 @@ TEST(EstimateResources, CountsWhatACalibrationRanks) {
 TEST(RequireDiskSpace, NamesBothSizesAndTheRemedy) {
   const auto folder = FreshFolder("disk");
   Config config;
-  // 2^47 experts' worth of parameters: no disk has petabytes to spare.
+  // 2^30 experts per layer: no disk has petabytes to spare.
   config.model.num_experts = int64_t{1} << 30;
   EXPECT_TRUE(Says(
       MessageOf<EnvironmentError>([&] { RequireDiskSpace(config, folder); }),

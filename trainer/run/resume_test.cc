@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that are interrupted: signals, full disks, checkpoints of other runs. A
-// resumed run must equal the uninterrupted one bit for bit.
+// Interrupted runs: signals, full disks, checkpoints of other runs. A resumed
+// run must equal the uninterrupted one bit for bit.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -114,8 +114,8 @@ TEST(Resume, WhatKilledProcessesLeftIsRemoved) {
   RunOptions options = QuietOptions(folder / "run", tokens);
   StopAt(options, 3);
   EXPECT_THROW(TrainRun(config, options), StoppedError);
-  // Temporary files of two processes, such as half a checkpoint; and a file of
-  // the user's.
+  // Temporary files of two processes, such as half a checkpoint, and a file of
+  // the user.
   for (const char* name :
        {".checkpoint.h5.4711.3.tmp", ".checkpoint.h5.12.1.tmp",
         ".metrics.jsonl.4711.1.tmp", ".result.h5.4711.9.tmp", ".notes.tmp"}) {
@@ -148,7 +148,7 @@ TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   ExpectAsUnbroken(TrainRun(config_, QuietOptions(run, tokens_)), run);
 }
 
-// The next checkpoint comes with the lines that are missing.
+// The next checkpoint adds the missing lines.
 TEST_P(EveryRouter, FullDiskForTheLogAloneEndsNothing) {
   const auto run = folder_ / "log";
   RunOptions options = QuietOptions(run, tokens_);
@@ -161,7 +161,7 @@ TEST_P(EveryRouter, FullDiskForTheLogAloneEndsNothing) {
   testing::internal::CaptureStderr();
   ExpectAsUnbroken(TrainRun(config_, options), run);
   EXPECT_TRUE(Says(testing::internal::GetCapturedStderr(),
-                   "training goes on, and the next checkpoint comes"));
+                   "training continues, and the next checkpoint adds"));
 }
 
 TEST(Resume, SaysThatStepsOfALostSessionAreTrainedAnew) {
@@ -203,8 +203,8 @@ void EditCheckpoint(
   WriteCheckpoint(path, identity, tokens, state, arrays);
 }
 
-// The error of TrainRun in a folder whose checkpoint `damage` changed after 3
-// steps.
+// Returns the error of TrainRun in a folder whose checkpoint `damage` changes
+// after 3 steps.
 template <typename ErrorType, typename Damage>
 std::string Refusal(Damage damage) {
   const auto folder = FreshFolder("refusal");

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// REGRESSION: the bits of micro runs, by router and instruction set, as they
-// were when they were recorded. They guard refactoring and support no claim: a
-// wrong number that was recorded stays right here. Runs of the paper's claims
-// are repeated by `grid verify-record`.
+// REGRESSION: the recorded bits of micro runs, by router and instruction set.
+// They guard refactoring and support no claim: a wrong number, once recorded,
+// passes here. `grid verify-record` repeats the runs of the paper's claims.
 //
-// A line may change for two reasons. Numbers change on purpose: a formula, a
-// default, an order of sums, a random stream, in a commit of its own
-// (CONTRIBUTING.md, "Commits"). Or glibc does: of its log, cos and exp come
-// random numbers, schedules, shares of the budget and the loss of the unigram.
+// A line may change for two reasons. Either numbers change on purpose: a
+// formula, a default, an order of sums, a random stream, in a commit of its own
+// (CONTRIBUTING.md, "Commits"). Or glibc changes: its log, cos and exp
+// determine random numbers, schedules, budget shares and the unigram's loss.
 // Levels of optimization, threads and machines with the instruction set are no
-// reason (DESIGN.md, ruling 9). On a machine that has both levels, this line
+// reason (DESIGN.md, ruling 9). On a machine that has both levels, this command
 //
 //   SOFTMOE_RENEW=1 ./bazelw run //trainer/run:test --
 //       --gtest_filter='*RunBits*'
@@ -31,7 +30,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// Sizes that fill no vector of either level.
+// Returns a configuration whose sizes fill no vector of either level.
 Config OddConfig(RouterKind kind) {
   Config config = TinyConfig(kind);
   config.model.d_model = 20;

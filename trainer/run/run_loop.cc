@@ -34,8 +34,8 @@
 namespace softmoe::trainer {
 namespace {
 
-// A calibration may miss the number of weights that it aims at by one of so
-// many.
+// A calibration may miss the number of weights that it aims at by this fraction
+// of it (1 / kCalibrationShare).
 constexpr int64_t kCalibrationShare = 100;
 
 }  // namespace
@@ -80,11 +80,11 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
                    : model_->MakeUpdater(communicator, carrier)),
       step_(*model_, *updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
-  // What rank 0 finds there, so that all do the same.
+  // Rank 0 looks for the checkpoint, so that all ranks do the same.
   uint8_t resumes[] = {leads() && std::filesystem::exists(path)};
   communicator_.Broadcast<uint8_t>(resumes, 0);
   if (resumes[0] != 0) {
-    // One after the other, since libhdf5 is not thread-safe.
+    // Ranks read it one after the other, since libhdf5 is not thread-safe.
     for (int rank = 0; rank < communicator_.size(); ++rank) {
       if (rank == communicator_.rank()) Resume(path);
       communicator_.Barrier();
@@ -110,8 +110,8 @@ void RunLoop::Log(const Record& record) {
   } catch (const EnvironmentError& error) {
     metrics_.reset();
     Warn(
-        fmt::format("{}; training goes on, and the next checkpoint comes "
-                    "with the lines that are missing",
+        fmt::format("{}; training continues, and the next checkpoint adds the "
+                    "missing lines",
                     error.what()));
   }
 }
@@ -131,11 +131,11 @@ void RunLoop::Agree() {
 
 void RunLoop::Resume(const std::filesystem::path& path) {
   if (!leads() && !std::filesystem::exists(path)) {
-    throw EnvironmentError(fmt::format(
-        "{}: rank 0 goes on from there, and this rank does not see it; all "
-        "ranks need the output folder under the same path, on a file system "
-        "that they share",
-        path.string()));
+    throw EnvironmentError(
+        fmt::format("{}: rank 0 continues from this file, but this rank does "
+                    "not see it; all ranks need the output folder under the "
+                    "same path, on a file system that they share",
+                    path.string()));
   }
   const Checkpoint checkpoint(path);
   checkpoint.RequireSameRun(identity_);
@@ -147,13 +147,13 @@ void RunLoop::Resume(const std::filesystem::path& path) {
   earlier_seconds_ = state_.seconds;
   saved_step_ = state_.step;
   resumed_ = true;
-  Say(fmt::format("going on after step {}/{} of {}", state_.step,
+  Say(fmt::format("continuing after step {}/{} of {}", state_.step,
                   config_.training.steps, path.string()));
   if (!state_.code_version.ends_with(CodeVersion())) {
-    Warn(fmt::format(
-        "trained so far by version {} of this project, this is {}: the result "
-        "may not be what either gives alone",
-        state_.code_version, CodeVersion()));
+    Warn(
+        fmt::format("trained so far by version {} of this project, but this is "
+                    "{}: the result may differ from what either gives alone",
+                    state_.code_version, CodeVersion()));
     state_.code_version += ", " + CodeVersion();
   }
 }
@@ -183,15 +183,15 @@ void RunLoop::Initialize() {
       "tau = {:.4f}, calibrated on {} batches: {} of {} soft weights above it",
       found.tau, config_.router.calibration_batches, found.rank,
       found.num_ratios));
-  // One weight is left out where all of them should be above.
+  // Where all weights should lie above tau, one is left out.
   const int64_t apart = std::abs(found.rank - found.wanted);
   if (apart > std::max<int64_t>(1, found.wanted / kCalibrationShare)) {
-    // Too many lie above where scores hardly count, and too few where weights
-    // underflow to 0.
+    // Too many weights lie above tau if scores hardly count, and too few if
+    // weights underflow to 0.
     Warn(fmt::format(
-        "{} soft weights should lie above tau, for "
-        "router.mean_active_experts = {:g}, and {} do: so many are equal at a "
-        "temperature of {:g}; set router.tau, or {} router.temperature_start",
+        "{} soft weights should lie above tau, for router.mean_active_experts "
+        "= {:g}, but {} do, because so many are equal at temperature {:g}; set "
+        "router.tau, or {} router.temperature_start",
         found.wanted, config_.router.mean_active_experts, found.rank,
         Temperature(config_, 0),
         found.rank > found.wanted ? "lower" : "raise"));
@@ -203,18 +203,18 @@ RunResult RunLoop::Run() {
     if (EvaluationDue()) Evaluate();
     OneStep();
   }
-  // Saved before the validation, which may take long: being killed then loses
-  // nothing.
+  // Saves before the validation, which may take long, so that a run that is
+  // killed then loses nothing.
   Save();
   Evaluate();
-  // Synced before the result is written, after which nobody writes the log.
+  // Syncs the log before the result is written; nobody writes the log later.
   OpenLog();
   if (leads()) metrics_->Sync();
-  // To count the splits of C4 takes reading 8 GB, on one rank.
+  // Counting the splits of C4 means reading 8 GB, so only one rank does.
   RunResult result;
   if (leads()) result = MakeResult();
   communicator_.Begin({.name = "the evaluations of the trained model"});
-  // Measured after the run's clock was read, so that evaluations do not count.
+  // MakeResult has read the run's clock, so that evaluations do not count.
   result.final_evaluations = MeasureFinalModel(
       *model_, data_, state_.tau, options_.evaluations, tasks_, options_.tokens,
       identity_.tokens.tokenizer_sha256, communicator_, [this] {
@@ -266,8 +266,8 @@ void RunLoop::Save() {
       {.name = fmt::format("the checkpoint after step {}", state_.step)});
   state_.seconds = Seconds();
   Agree();
-  // Each rank has a shard of the moments. All read whole arrays, of which the
-  // others keep none: EstimateResources counts on it.
+  // Each rank has a shard of the moments. All ranks read whole arrays, but only
+  // rank 0 keeps them; EstimateResources counts on that.
   CheckpointTensors tensors;
   const auto keep = [&](std::vector<float> array, std::vector<float>* kept) {
     if (leads()) *kept = std::move(array);
@@ -289,7 +289,7 @@ void RunLoop::Save() {
 }
 
 void RunLoop::ReserveOrSave() {
-  // The host has memory for all caps, and a device for those of one step.
+  // The host has memory for all caps, but a device only for those of one step.
   if (identity_.backend.empty() || !TraitsOf(config_).learned_budget) return;
   std::string lack;
   try {
@@ -297,7 +297,7 @@ void RunLoop::ReserveOrSave() {
   } catch (const EnvironmentError& error) {
     lack = error.what();
   }
-  // The caps are those of all ranks, the free memory is not.
+  // All ranks have the same caps, but not the same free memory.
   const int rank = FirstRankWhere(!lack.empty(), communicator_);
   if (rank < 0) return;
   Save();
@@ -305,8 +305,8 @@ void RunLoop::ReserveOrSave() {
     lack = fmt::format("rank {} has too little memory on its device", rank);
   }
   throw EnvironmentError(fmt::format(
-      "{}; after step {}/{}, saved in {}: the same command goes on from there, "
-      "with another runtime.recompute or more memory",
+      "{}; after step {}/{}, saved in {}: the same command continues from "
+      "there, with another runtime.recompute or more memory",
       lack, state_.step, config_.training.steps,
       (options_.folder / kCheckpointName).string()));
 }
@@ -320,7 +320,7 @@ void RunLoop::StopIfAsked() {
       nothing ? "before the first step, so there is nothing to save; the same "
                 "command begins again"
               : fmt::format(
-                    "after step {}/{}, saved in {}; the same command goes on "
+                    "after step {}/{}, saved in {}; the same command continues "
                     "from there",
                     state_.step, config_.training.steps,
                     (options_.folder / kCheckpointName).string());
@@ -329,8 +329,8 @@ void RunLoop::StopIfAsked() {
 
 bool RunLoop::EvaluationDue() const {
   const int64_t every = config_.training.eval_every;
-  // A checkpoint of this step is written before its evaluation, so a resumed
-  // run never has that evaluation already.
+  // The checkpoint of a step is written before its evaluation, so a resumed run
+  // never has that evaluation already.
   return every > 0 && state_.step > 0 && state_.step % every == 0;
 }
 
@@ -347,7 +347,7 @@ void RunLoop::Evaluate() {
                                  ? at_one_
                                  : Validate(*model_, data_, state_.tau,
                                             temperature, communicator_, poll);
-  // Not of the other one: digests of recorded runs have this number.
+  // Only the validation at T = 1 counts: digests of recorded runs have this.
   for (const auto& histogram : at_one_.active_histogram) {
     for (size_t n = 0; n < histogram.size(); ++n) {
       if (histogram[n] == 0) continue;

@@ -3,9 +3,9 @@
 // run_loop.h - the loop of one run: start or resume, step, evaluate, save.
 //
 // TrainRun (trainer.h) wraps it. A step ends in this order, which makes
-// resuming exact: update, metrics line, on_step, memory for the next one, stop
+// resuming exact: update, metrics line, on_step, memory for the next step, stop
 // check, checkpoint. Evaluations belong to the beginning of the next iteration,
-// so that a run stopped inside one repeats it.
+// so a run that is stopped inside one repeats it.
 #ifndef SOFTMOE_TRAINER_RUN_RUN_LOOP_H_
 #define SOFTMOE_TRAINER_RUN_RUN_LOOP_H_
 
@@ -35,7 +35,7 @@
 
 namespace softmoe::trainer {
 
-// What ranks must have in common to give the same bits.
+// Returns what ranks must have in common to give the same bits.
 std::vector<optimized::Agreement> Agreements(const RunIdentity& identity);
 
 class RunLoop {
@@ -43,11 +43,11 @@ class RunLoop {
   // Loads the checkpoint in options.folder, or draws the initial parameters
   // and calibrates tau. Throws what TrainRun throws.
   //
-  //   options       of this rank; options.ranks is the communicator's business
-  //   tasks         the items of those that options.evaluations lists
-  //   communicator  that of this rank: all ranks make a RunLoop and run it
-  //   carrier       what carries between them; the same on all
-  //   device        what this rank computes on, of which `identity` tells
+  //   options       those of this rank; options.ranks is ignored
+  //   tasks         the items of the tasks that options.evaluations lists
+  //   communicator  that of this rank; all ranks must make a RunLoop and run it
+  //   carrier       what carries arrays between ranks; the same on all
+  //   device        what this rank computes on, which `identity` describes
   //
   // Keeps references to `tasks`, `communicator`, `device` and `stop`.
   RunLoop(const RunIdentity& identity, const RunOptions& options,
@@ -56,27 +56,27 @@ class RunLoop {
           optimized::Device& device, const StopSignal& stop);
 
   // Trains to the end, writes the final checkpoint, validates, and measures
-  // what options.evaluations asks for. The result is rank 0's to return.
+  // what options.evaluations asks for. Only rank 0 returns the whole result.
   RunResult Run();
 
  private:
   void Resume(const std::filesystem::path& path);
   void Initialize();
-  // On rank 0, has metrics_ hold all that state_ knows, if it is not open.
+  // On rank 0, opens the log, with all that state_ knows, if it is not open.
   void OpenLog();
-  // Adds a line. Where it cannot be written, the log is closed, and training
-  // goes on: Save opens it again.
+  // Adds a line. If it cannot be written, the log is closed and training goes
+  // on; Save opens the log again.
   template <typename Record>
   void Log(const Record& record);
   void OneStep();
   // Writes the checkpoint, which is durable when this returns on any rank.
   void Save();
-  // Where a device lacks the memory for the next step, saves and throws
-  // EnvironmentError, on all ranks.
+  // If a device lacks the memory for the next step, saves and throws
+  // EnvironmentError on all ranks.
   void ReserveOrSave();
-  // After a signal, saves and throws StoppedError, on all ranks.
+  // After a signal, saves and throws StoppedError on all ranks.
   void StopIfAsked();
-  // Throws ConfigError if ranks have not the same run in hand.
+  // Throws ConfigError if ranks do not work on the same run.
   void Agree();
   bool leads() const { return communicator_.rank() == 0; }
   bool EvaluationDue() const;
@@ -85,7 +85,7 @@ class RunLoop {
   RunResult MakeResult();
   double Seconds() const;  // of all sessions
   void Say(const std::string& line) const;
-  // On rank 0, on stderr, also if options_.quiet.
+  // Prints on stderr on rank 0, even if options_.quiet.
   void Warn(const std::string& text) const;
 
   const RunIdentity identity_;

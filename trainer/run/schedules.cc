@@ -9,7 +9,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// From 1 at progress 0 to 0 at progress 1, along half a cosine.
+// Falls from 1 at progress 0 to 0 at progress 1, along half a cosine.
 double CosineDecay(double progress) {
   return 0.5 * (1.0 + std::cos(M_PI * progress));
 }
@@ -39,7 +39,7 @@ double Temperature(const Config& config, int64_t completed_updates) {
   if (!TraitsOf(config).temperature) return 1.0;
   const double start = config.router.temperature_start;
   const double end = config.router.temperature_end;
-  // std::lerp is exact where it begins, however far apart both are.
+  // std::lerp is exact at both ends, however far apart they are.
   return std::lerp(end, start,
                    CosineDecay(static_cast<double>(completed_updates) /
                                static_cast<double>(config.training.steps)));

@@ -53,10 +53,10 @@ constexpr int kMemoryAllocation = 2;
 constexpr int kLaunchFailure = 719;
 constexpr int kRemoteError = 6;
 
-// Expects that what `measure` found on a device is what it finds on the CPU
-// with the same parameters, but for roundings. In norm, those of a model carry
-// at most lambda sqrt(n) times as far as moving each parameter by a unit of
-// rounding does, n being the longest sum; why is said in
+// Expects that `measure` finds the same on a device as on the CPU with the same
+// parameters, except for roundings. In norm, the roundings of a model move its
+// results at most lambda sqrt(n) times as far as moving each parameter by a
+// unit of rounding does, n being the longest sum; the reason is in
 // property_tests/testing/model_difference.h. Both models round, and an ulp is
 // at least such a unit.
 void ExpectAsOnTheCpu(
@@ -130,13 +130,13 @@ class SimulatedRun : public testing::Test {
     };
     EXPECT_THROW(TrainRun(config_, options), StoppedError);
   }
-  // 12 steps of as many groups as there can be ranks.
+  // Sets 12 steps of four groups, as many as there can be ranks.
   void MakeFourGroups();
   // Compares a run of two ranks, one of four, and one that was interrupted.
   void ExpectRanksTrainToTheBitsOfOne();
-  // Lets a device fail midway: the last checkpoint stays.
+  // Lets a device fail midway, and expects that the last checkpoint stays.
   void ExpectAFailureLeavesTheCheckpoint(int ranks);
-  // TrainRun's message when it throws an ErrorType.
+  // Returns TrainRun's message when it throws an ErrorType.
   template <typename ErrorType>
   std::string Refusal(const RunOptions& options) const {
     return MessageOf<ErrorType>([&] { TrainRun(config_, options); });
@@ -159,7 +159,7 @@ void SimulatedRun::ExpectAFailureLeavesTheCheckpoint(int ranks) {
     }
   };
   EXPECT_TRUE(Says(Refusal<EnvironmentError>(options),
-                   "on the device: ", "goes on from the last checkpoint"));
+                   "on the device: ", "continues from the last checkpoint"));
   EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
   EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
   EXPECT_TRUE(Train("run").resumed);
@@ -193,8 +193,8 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
   ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf("broken"));
 }
 
-// On one device that they share, and on one each, then over NCCL unless told
-// otherwise; whoever began, and whoever goes on.
+// The ranks share one device, or have one each and exchange over NCCL unless
+// told otherwise. Any number of them may begin, and any may go on.
 void SimulatedRun::ExpectRanksTrainToTheBitsOfOne() {
   const RunResult alone = Train("alone");
   const auto expect_as_alone = [&](const RunResult& result,
@@ -260,7 +260,7 @@ TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {
   const size_t reserved = 2'000'000'000, for_nccl = 1'000'000'000;
   simt::SetDeviceLimits({.memory = queues + reserved + one});
   EXPECT_TRUE(Says(Refusal<EnvironmentError>(options),
-                   "2 ranks share the device", "the share of each",
+                   "2 ranks share the device", "what each of them has",
                    "start fewer"));
   EXPECT_FALSE(fs::exists(folder_ / "run"));
   simt::SetDeviceLimits(
@@ -288,7 +288,7 @@ TEST_F(SimulatedRun, NcclIsRefusedWhereItCannotCarry) {
             static_cast<size_t>(kSteps));
 }
 
-// A rank whose network fails in the middle of a run.
+// The network of a rank fails in the middle of a run.
 TEST_F(SimulatedRun, RanksEndTogetherWhenNcclFails) {
   config_.training.global_batch_sequences = 8;
   simt::SetDeviceLimits({.devices = 2});
@@ -360,7 +360,7 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
     return at;
   }());
 
-  // No token is so near a tie that the CPU chooses other experts for it.
+  // No token is so near a tie that the CPU chooses different experts for it.
   LoadedModel loaded(Checkpoint(CheckpointOf("run")), config_, 1,
                      optimized::Cpu());
   const Dataset data(config_, tokens_);
@@ -392,8 +392,8 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
       [&](optimized::Model& model) { return truncated_masses(health(model)); });
 }
 
-// Without gradients no layer keeps its activations: what a run needed that
-// recomputed them is enough, and what it needs without is not there.
+// Without gradients no layer keeps its activations. So the memory of a run that
+// recomputes them is enough; the device lacks that of a run that keeps them.
 TEST_F(SimulatedRun, IsEvaluatedInTheLeastMemoryOfTraining) {
   config_.training.steps = 1;
   const RunResult result = Train("run");
@@ -419,8 +419,8 @@ TEST_F(SimulatedRun, IsEvaluatedInTheLeastMemoryOfTraining) {
   EXPECT_EQ(EvaluateRun(options).validation.loss, result.final_validation.loss);
 }
 
-// A batch of shorter sequences gives the bits of a model that has such, whose
-// products have the same sizes; but no gradients.
+// A batch of shorter sequences (without gradients) gives the bits of a model of
+// that sequence length, whose products have the same sizes.
 TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
   const std::vector<int32_t> inputs = RandomIds(16, 64, 1, 0);
   const std::vector<int32_t> targets = RandomIds(16, 64, 1, 1);
@@ -519,13 +519,13 @@ TEST_F(SimulatedRun, AFinishedRunIsReadUnlessAnotherDeviceIsAskedFor) {
                    "leave --isa and --device out"));
 }
 
-// What is planned and what is reserved are enough, although kernels and
-// algorithms are loaded when they are first used, and NCCL takes buffers.
+// Planned and reserved memory suffice, although kernels and algorithms are
+// loaded when they are first used, and NCCL takes buffers.
 TEST_F(SimulatedRun, TrainsInWhatIsPlannedAndReserved) {
   MakeFourGroups();
   config_.training.steps = config_.training.eval_every = 2;
   constexpr size_t kContext = 500'000'000, kFirstUse = 10'000'000;
-  // A device has had its first products before its free memory is asked.
+  // A device has run its first products before it is asked for free memory.
   constexpr size_t kFirstProducts = 3 * kFirstUse;
   for (const int ranks : {1, 2}) {
     SCOPED_TRACE(ranks);
@@ -575,7 +575,7 @@ TEST_F(SimulatedRun, TrainsInBf16AndGoesOnBitForBit) {
   options.runtime.device = "";
   EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { EvaluateRun(options); }),
                    CheckpointOf("unbroken").string(),
-                   "in fp32 alone; measure it on a device (--device=cuda)"));
+                   "only in fp32; measure it on a device (--device=cuda)"));
   // Without a device, finished runs are read but none is trained.
   ExpectSameResult(unbroken, TrainRun(config_, Options("unbroken", "")));
   EXPECT_TRUE(Says(Refusal<ConfigError>(Options("new", "")),
@@ -601,8 +601,8 @@ TEST_F(SimulatedRun, AFailureEndsTheRunAndLeavesTheCheckpoint) {
   ExpectAFailureLeavesTheCheckpoint(1);
 }
 
-// The first update moves a budget, and a layer's cap with it; the rate of the
-// first step is 0. Of two ranks one lacks the memory.
+// The second update, the first with a learning rate above 0, moves a budget and
+// a layer's cap with it. Of two ranks, one lacks the memory.
 TEST_F(SimulatedRun, IsSavedWhereTheNextStepLacksMemory) {
   const RunResult unbroken = Train("unbroken");
   for (const int ranks : {1, 2}) {

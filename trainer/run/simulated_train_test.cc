@@ -53,9 +53,9 @@ TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
   }
 }
 
-// A signal to one saves and ends all; a death ends all, and costs the steps
-// since the checkpoint before. Whoever goes on has the bits of one that nobody
-// disturbed.
+// A signal to one process saves and ends all; the death of one ends all, and
+// costs the steps since the last checkpoint. Whoever goes on has the bits of an
+// undisturbed run.
 TEST_F(SimulatedTrain, InterruptedProcessesGoOn) {
   const Strings often = Joined(kOnDevice, {"--checkpoint-every", "2"});
   ASSERT_EQ(RunAlone("alone", often).exit_status, 0);
@@ -74,7 +74,7 @@ TEST_F(SimulatedTrain, InterruptedProcessesGoOn) {
   EXPECT_LT(step, 16);
 
   const auto killed = StartRanks(4, Train("run", often));
-  // It goes on after what was saved.
+  // The run goes on after the steps that were saved.
   ASSERT_TRUE(killed->Await("\nstep " + std::to_string(step + 3) + "/20"))
       << killed->output();
   EXPECT_EQ(::kill(killed->ProcessOf(2), SIGKILL), 0);

@@ -65,7 +65,7 @@ Examples:
       output folder and the tokens under the same paths; under Slurm:
       srun -n 4 --mpi=pmix train ... --ranks mpi
   train --config my.toml --data corpus/tokens --device cuda
-      on a CUDA device: another backend has other bits, so a run stays on one
+      on a CUDA device; backends give different bits, so a run stays on one
   train --config my.toml --data corpus/tokens --export my.safetensors
       the trained parameters for other programs, by the names of
       reference/NOTATION.md; of a finished run: those of its checkpoint
@@ -73,8 +73,8 @@ Examples:
 In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C, SIGTERM and a closed terminal (SIGHUP; not under nohup)
 finish the step and save, whether or not anybody still reads the output. But
-mpirun that gets one kills its ranks a second or two later (Open MPI 4.1): send
-it to one of the ranks (kill -TERM PID), or set --checkpoint-every.
+an mpirun that gets such a signal kills its ranks a second or two later (Open
+MPI 4.1): signal one of the ranks (kill -TERM PID), or set --checkpoint-every.
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, configuration, or a
 damaged file; 5 a file, the device or its memory is missing, the device failed,
@@ -88,7 +88,7 @@ struct Arguments {
   bool dry_run = false, quiet = false, recheck = false;
 };
 
-// runs/train/<name of the file>-<hash> under the user's folder, or --out.
+// Returns --out, or runs/train/<name of the file>-<hash> in the user's folder.
 std::filesystem::path OutputFolder(const Arguments& arguments,
                                    const Config& config) {
   if (!arguments.out.empty()) return UserPath(arguments.out);
@@ -111,7 +111,7 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
       "training tokens  {} in {} steps of {}: {} balance groups of {} "
       "sequences\n"
       "memory           {} for parameters, gradients, moments and a "
-      "checkpoint{}; activations apart\n"
+      "checkpoint{}; without activations\n"
       "disk             {} (a checkpoint has {})\n{}",
       folder.string(), tokens, need.parameters,
       tokens_per_step * training.steps, training.steps, tokens_per_step,
@@ -134,7 +134,7 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
   }
 }
 
-// What the plan says of ranks: which devices there are is known later.
+// Returns what the plan says about ranks. The devices are not known yet.
 std::string ExchangeLine(ExchangeChoice choice, int ranks) {
   if (ranks == 1) return "";
   const std::string name = NameOf(choice);
@@ -169,8 +169,8 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
              result.resumed ? " (trained in several sessions)" : "");
 }
 
-// The tokens of the configuration's corpus. Rank 0 prepares what the others
-// find in the cache.
+// Returns the tokens of the configuration's corpus. Rank 0 prepares them, and
+// the other ranks find them in the cache.
 std::filesystem::path Prepare(const ConfigDraft& draft, bool quiet,
                               Communicator& processes) {
   PrepareOptions prepare;
@@ -188,9 +188,9 @@ std::filesystem::path Prepare(const ConfigDraft& draft, bool quiet,
   return tokens;
 }
 
-// Throws DataError for tokens of another corpus than the configuration names,
-// if it names one, and with `of_its_vocabulary` for those of another one.
-// Tokens that others wrote have no PREFIX.json, and may be of any.
+// Throws DataError for tokens of a corpus other than that of the configuration,
+// if it names one, and with `of_its_vocabulary` for those of another
+// vocabulary. Foreign tokens have no PREFIX.json; any are accepted.
 void RequireTokensOfConfig(const Config& config,
                            const std::filesystem::path& prefix,
                            bool of_its_vocabulary) {
@@ -204,8 +204,8 @@ void RequireTokensOfConfig(const Config& config,
 }
 
 // Throws what the run would throw first if the token files `data` are missing
-// or damaged or, without them, if the configuration's corpus is unknown or
-// missing. Downloads nothing.
+// or damaged or, if `data` is empty, if the configuration's corpus is unknown
+// or missing. Downloads nothing.
 void RequireText(const ConfigDraft& draft, const std::string& data) {
   const DataConfig& text = draft.config.data;
   if (!data.empty()) {
@@ -228,9 +228,9 @@ ConfigDraft LoadDraft(const Arguments& arguments) {
   return LoadConfig(UserPath(arguments.config), overrides);
 }
 
-// On all ranks, of which the leading one prints: the configuration, and what a
-// step needs on a device. Throws ConfigError for ranks or a precision that the
-// run cannot have.
+// Prints, on the leading rank, the configuration and what a step needs on a
+// device. Throws ConfigError, on all ranks, for a number of ranks or a
+// precision that the run cannot have.
 void PrintWhatIsAsked(const Arguments& arguments, const ConfigDraft& draft,
                       const std::filesystem::path& folder, int ranks,
                       bool leads) {
@@ -253,7 +253,7 @@ void PrintWhatIsAsked(const Arguments& arguments, const ConfigDraft& draft,
   }
 }
 
-// The options of a run on `processes`, whose tokens it prepares if none are
+// Returns the options of a run on `processes`. Prepares the tokens if none are
 // given.
 RunOptions OptionsOf(const Arguments& arguments, const ConfigDraft& draft,
                      const std::filesystem::path& folder,
@@ -273,7 +273,7 @@ RunOptions OptionsOf(const Arguments& arguments, const ConfigDraft& draft,
   return options;
 }
 
-// Trains as a rank of `processes`: a single one where ranks are threads.
+// Trains as a rank of `processes`, which is the only one if ranks are threads.
 ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const bool leads = processes.rank() == 0;
   const int ranks = arguments.ranks.in_process() * processes.size();
@@ -282,7 +282,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const std::filesystem::path folder = OutputFolder(arguments, config);
   PrintWhatIsAsked(arguments, draft, folder, ranks, leads);
   if (!arguments.data.empty()) {
-    // A run asks for its vocabulary when it opens the files.
+    // A run checks the vocabulary itself, when it opens the files.
     RequireTokensOfConfig(config, UserPath(arguments.data), arguments.dry_run);
   }
   if (arguments.dry_run) {
@@ -343,8 +343,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "output folder [runs/train/CONFIG-HASH]");
   auto* const exported = app->add_option(
       "--export", arguments->exported,
-      "safetensors file for the parameters at the end of training; one that is "
-      "there is replaced, but no file of another kind");
+      "safetensors file for the parameters at the end of training; replaces an "
+      "existing safetensors file, but no other file");
   const auto runtime = [&](const char* option, const std::string& key,
                            const char* help) {
     app->add_option_function<std::string>(
@@ -369,8 +369,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->excludes(exported);
   app->add_flag(
       "--recheck", arguments->recheck,
-      "read the token files whole again, which this machine remembers "
-      "as long as their size, times and inode stay");
+      "read the token files in full again, even those that this machine has "
+      "checked before and whose size, times and inode are the same");
   app->add_flag("--quiet", arguments->quiet, "no progress lines");
 }
 

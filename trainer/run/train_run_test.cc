@@ -171,7 +171,7 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
       EXPECT_EQ(json.at("gradient_norm"), record.gradient_norm);
       EXPECT_EQ(json.at("seconds"), record.seconds);
       EXPECT_EQ(json.at("allocation"), record.allocation);
-      // Those before its own update.
+      // The schedules before the step's own update.
       EXPECT_EQ(json.at("temperature"), Temperature(config, record.step - 1));
       EXPECT_EQ(json.at("learning_rate"),
                 LearningRate(config.training, record.step - 1));
@@ -200,7 +200,7 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
   EXPECT_EQ(validated, (std::vector<int64_t>{5, 10, 12}));
 }
 
-// Noise is drawn by address, too.
+// Noise, too, is keyed by its address.
 TEST_P(TrainRunOfEveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
   const auto folder = FreshFolder("threads");
   const auto tokens = WriteTinyTokens(folder / "data");
@@ -241,8 +241,8 @@ TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
   EXPECT_NE(small.steps[0].load_balance_loss, other.steps[0].load_balance_loss);
 }
 
-// The cross-entropy of the best predictor that sees the last `order` tokens, on
-// the windows of `length` tokens that it was made from: conditional entropy.
+// The conditional entropy: the cross-entropy of the best predictor that sees
+// the last `order` tokens, on the windows of `length` tokens that define it.
 double ContextEntropy(const std::vector<int32_t>& stream, int64_t length,
                       int64_t order) {
   std::map<std::vector<int32_t>, std::map<int32_t, int64_t>> counts;
@@ -349,8 +349,7 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
   other.training.seed = 99;
   const std::string message =
       MessageOf<ConfigError>([&] { TrainRun(other, options); });
-  // It is no difference that tau was calibrated there and is still to be
-  // calibrated here.
+  // Nothing differs because tau is calibrated there and not yet here.
   EXPECT_TRUE(Says(message, "training.seed is 1234 there and 99 here. Use"));
   options.tokens = WriteTinyTokens(folder / "other", 2);
   EXPECT_THROW(TrainRun(config, options), DataError);
@@ -422,7 +421,7 @@ TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
                    "tokens.bin"));
 }
 
-// A foreign token file without a description that vouches for it.
+// A foreign token file has no description that vouches for it.
 TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   const auto folder = FreshFolder("wrong_id");
   const Config config = TinyConfig(RouterKind::kSparse);

@@ -21,17 +21,16 @@ int64_t GroupTokens(const Config& config) {
   return config.training.balance_group_sequences * config.model.sequence_length;
 }
 
-// Throws `error` again, of the update after `completed_updates`, with what to
-// do about it.
+// Rethrows `error`, of the update after `completed_updates`, with a remedy.
 [[noreturn]] void ThrowWithRemedy(const optimized::DivergedError& error,
                                   const Config& config,
                                   int64_t completed_updates) {
-  // Resuming from a checkpoint with other settings is no remedy: it belongs to
-  // its configuration.
+  // Resuming from a checkpoint with other settings is no remedy, since it
+  // belongs to its configuration.
   const std::string remedy =
       completed_updates == 0
           ? "no update came before, so the learning rate is not the cause: "
-            "begin anew with smaller first weights (model.init_std, "
+            "begin anew with smaller initial weights (model.init_std, "
             "router.init_std), or with another router.tau or temperature"
           : fmt::format(
                 "begin anew with a lower training.learning_rate, a longer "
@@ -46,7 +45,7 @@ int64_t GroupTokens(const Config& config) {
       error.what(), remedy));
 }
 
-// The numbers that the routers' totals and the step's caps give.
+// Sets the numbers that follow from the routers' totals and the step's caps.
 void FillRecord(const RoutingTotals& totals,
                 const std::vector<optimized::LayerAllocation>& allocations,
                 StepOutcome* outcome) {

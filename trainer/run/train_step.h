@@ -25,7 +25,7 @@ struct StepOutcome {
 class TrainStep {
  public:
   // Keeps references to all arguments. While a step computes, the sequences of
-  // the next one are read.
+  // the next step are read.
   TrainStep(const optimized::Model& model, optimized::Updater& updater,
             const Dataset& data);
 

@@ -110,7 +110,7 @@ TEST(TrainStep, ANanChangesNothingAndIsNamed) {
   for (const bool in_head : {false, true}) {
     FreshStep fresh(TinyConfig(RouterKind::kSoftFixed));
     const ParameterLayout& layout = fresh.model->layout();
-    // Inside the router the scores show it; after it only the loss does.
+    // A NaN in the router shows in the scores; one after it, only in the loss.
     const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
     fresh.model->WriteParameters(
         nan, in_head ? layout.head_weight : layout.layers[1].router_weight + 3);

@@ -45,9 +45,9 @@
 namespace softmoe::trainer {
 namespace {
 
-// The result of a run that ended earlier, if it is the requested run. Reading
-// it uses no kernels, so if no place is requested it may have been computed
-// anywhere.
+// Returns the result of a run that ended earlier; throws if it is not the
+// requested run. Reading a result uses no kernels, so if no place is requested,
+// it may have been computed anywhere.
 RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
                           int ranks, const std::filesystem::path& path) {
   RunResult result = ReadRunResult(path);
@@ -57,7 +57,7 @@ RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
     identity.device = result.identity.device;
     identity.libraries = result.identity.libraries;
   }
-  // One process, which nobody need have asked for.
+  // One rank is the default, so any number of ranks may have trained the run.
   if (ranks == 1) identity.ranks = result.identity.ranks;
   RequireSameRun(
       path, result.identity, identity,
@@ -68,7 +68,7 @@ RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
   return result;
 }
 
-// Rank 0 alone prints and calls back.
+// Makes a rank other than 0 neither print nor call back.
 void Silence(RunOptions* options) {
   options->quiet = true;
   options->on_step = nullptr;
@@ -76,7 +76,7 @@ void Silence(RunOptions* options) {
   options->on_evaluation = nullptr;
 }
 
-// The part of `options` that is rank `rank`'s.
+// Returns the options of rank `rank`, with its share of the threads.
 RunOptions OptionsOfRank(RunOptions options, int rank) {
   const int64_t threads =
       options.runtime.threads == 0 ? AvailableCores() : options.runtime.threads;
@@ -86,8 +86,8 @@ RunOptions OptionsOfRank(RunOptions options, int rank) {
   return options;
 }
 
-// Trains on all ranks, of this process or of `processes`. In this process the
-// result is that of rank 0, whose clock counts.
+// Trains on all ranks, be they threads of this process or `processes`. If they
+// are threads, the result is that of rank 0, whose clock counts.
 RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
                      std::span<const TaskItems> tasks,
                      optimized::Communicator& processes,
@@ -114,25 +114,26 @@ RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
   return result;
 }
 
-// Call it only once the result is durable: the checkpoint's loss then costs
-// only evaluations that could still be made.
+// Call it only once the result is durable. Losing the checkpoint then costs
+// only the evaluations that could still be made.
 void RemoveCheckpoint(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
   if (error) throw FileError("delete", path, error.value());
 }
 
-// The items of the plan's tasks, which all processes must have alike.
+// Returns the items of the plan's tasks, which all processes must share.
 std::vector<TaskItems> TasksOfRun(const EvaluationPlan& plan,
                                   const RunOptions& options,
                                   const RunIdentity& identity,
                                   optimized::Communicator& processes) {
   std::vector<TaskItems> tasks = ReadPlannedTasks(plan, options.task_files);
   if (!tasks.empty() && identity.tokens.tokenizer_sha256.empty()) {
-    throw DataError(fmt::format(
-        "{}: tokens without a tokenizer, so a model of them cannot be asked in "
-        "words; leave `tasks` out, or train it on what //:prepare_data makes",
-        options.tokens.string()));
+    throw DataError(
+        fmt::format("{}: tokens without a tokenizer, so tasks cannot be "
+                    "encoded for a model of them; leave `tasks` out, or train "
+                    "on token files that //:prepare_data makes",
+                    options.tokens.string()));
   }
   std::vector<optimized::Agreement> items;
   for (const TaskItems& task : tasks) {
@@ -142,8 +143,8 @@ std::vector<TaskItems> TasksOfRun(const EvaluationPlan& plan,
   return tasks;
 }
 
-// Measures what the plan asks for and a finished run's result lacks, if its
-// checkpoint is still usable; otherwise changes nothing. Rank 0 of the
+// Measures what the plan asks for and a finished run's result lacks, if the
+// run's checkpoint is still usable; otherwise changes nothing. Rank 0 of the
 // processes decides and writes; all of them measure.
 void EvaluateLater(const RunOptions& options,
                    optimized::Communicator& processes,
@@ -156,7 +157,7 @@ void EvaluateLater(const RunOptions& options,
   if (leads && !MissingEvaluations(plan, *result).empty() &&
       EvaluationObstacle(*result, checkpoint, device.identity()).empty()) {
     lock.emplace(options.folder);
-    // Another process may have measured it meanwhile, and removed the
+    // Meanwhile another process may have measured it and removed the
     // checkpoint.
     *result = ReadRunResult(options.folder / kResultName);
     measure[0] = !MissingEvaluations(plan, *result).empty() &&
@@ -180,19 +181,19 @@ void EvaluateLater(const RunOptions& options,
         if (asked_rank < 0) return;
         ThrowStopped(
             stop, asked_rank,
-            "during the evaluations of a finished run, whose files are as they "
-            "were; the same command begins them again");
+            "during the evaluations of a finished run, whose files are "
+            "unchanged; the same command begins the evaluations again");
       });
   if (!leads) return;
   WriteRunResult(*result, options.folder / kResultName);
   if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
 }
 
-// What to tell the user about ranks on devices.
+// Returns what to tell the user about ranks on devices.
 std::string DeviceRanksText(int on_device, optimized::CarrierKind carrier) {
   const std::string sharing = fmt::format(
       "{} ranks share a device: each has a model of its own there, and they "
-      "take turns. As many devices as ranks would be faster; the bits are the "
+      "take turns. A device for each rank would be faster; the bits are the "
       "same. ",
       on_device);
   return (on_device > 1 ? sharing : "") +
@@ -203,15 +204,15 @@ std::string DeviceRanksText(int on_device, optimized::CarrierKind carrier) {
                 "the host");
 }
 
-// Before ranks do anything together. Builds are the same if their bytes are:
-// the version of the code may be unknown. The C library is the machine's, and
-// the last bits of its sines and logarithms are its version's.
+// Checks, before ranks do anything together, that they agree. Builds are the
+// same if their bytes are, since the code version may be unknown. The machine's
+// C library decides the last bits of sines and logarithms.
 void AgreeOnRun(const RunIdentity& identity, const RunOptions& options,
                 optimized::Communicator& processes) {
   if (processes.size() == 1) return;
   std::vector<optimized::Agreement> run = Agreements(identity);
   run.push_back({"--exchange", NameOf(options.exchange)});
-  // All take part in a checkpoint.
+  // All ranks take part in a checkpoint.
   run.push_back(
       {"--checkpoint-every", std::to_string(options.runtime.checkpoint_every)});
   run.push_back({"program", Sha256OfFile("/proc/self/exe")});
@@ -228,11 +229,11 @@ bool IsFinished(const std::filesystem::path& result,
   return finished[0] != 0;
 }
 
-// What rank 0 does before the training, once it has the lock.
+// Prepares the folder on rank 0, before the training and under the lock.
 void PrepareFolder(const FolderLock& lock, const RunOptions& options,
                    const Config& config) {
-  // Leftovers of a killed process take disk space and are of no use; a
-  // checkpoint may take gigabytes.
+  // Leftovers of a killed process are useless and take disk space: gigabytes,
+  // if they are checkpoints.
   if (lock.held()) {
     for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
       RemoveLeftoversOf(options.folder / name);
@@ -241,7 +242,7 @@ void PrepareFolder(const FolderLock& lock, const RunOptions& options,
   RequireDiskSpace(config, options.folder);
 }
 
-// The result of the training, or nothing if the run is finished already.
+// Trains and returns the result, or returns nothing if the run is finished.
 std::optional<RunResult> TrainIfUnfinished(const RunIdentity& identity,
                                            const RunOptions& options,
                                            optimized::Communicator& processes,
@@ -294,11 +295,11 @@ RunResult FindOrTrain(const Config& config, const RunOptions& options) {
   const int ranks = options.ranks * processes.size();
   const std::string ranks_in_identity = RanksInIdentity(config, ranks);
   const std::filesystem::path result_path = options.folder / kResultName;
-  // A finished run is read wherever it was trained.
+  // A finished run is only read, whatever it was trained on.
   if (!std::filesystem::exists(result_path)) {
     optimized::CheckPrecision(config, options.runtime);
   }
-  // Checked before anything is written: throws if there is no such device.
+  // Throws, before anything is written, if there is no such device.
   const auto device =
       optimized::MakeDevice(options.runtime, RankOnMachine(processes));
   RunIdentity identity =
@@ -320,7 +321,7 @@ RunResult FindOrTrain(const Config& config, const RunOptions& options) {
 
 std::string RanksInIdentity(const Config& config, int ranks) {
   if (ranks < 1) {
-    throw ConfigError(fmt::format("{} ranks; there is at least one", ranks));
+    throw ConfigError(fmt::format("{} ranks; at least one is needed", ranks));
   }
   const int64_t groups = optimized::NumGroups(config.training);
   return optimized::RanksAreSubtrees(groups, ranks) ? ""
@@ -331,14 +332,14 @@ std::string OtherBitsOfRanks(const Config& config, int ranks) {
   if (RanksInIdentity(config, ranks).empty()) return "";
   return fmt::format(
       "{0} ranks add the gradients of {1} balance groups in an order of their "
-      "own: the bits are those of {0} ranks, and no other number goes on with "
-      "what they train",
+      "own: the result is specific to {0} ranks, and only {0} ranks can resume "
+      "this run",
       ranks, optimized::NumGroups(config.training));
 }
 
 RunResult TrainRun(const Config& config, const RunOptions& options) {
   return optimized::WithDeviceErrors(
-      "the same command goes on from the last checkpoint, if there is one",
+      "the same command continues from the last checkpoint, if there is one",
       [&] { return FindOrTrain(config, options); });
 }
 

@@ -32,7 +32,7 @@ RequestTokens TokenizeRequest(std::string_view context,
   request.scored = static_cast<int64_t>(encoded.size()) - cut;
   if (request.scored < 1) {
     throw DataError(fmt::format(
-        "the continuation \"{}\" has no token of its own behind \"{}\"; use a "
+        "the continuation \"{}\" has no token of its own after \"{}\"; use a "
         "tokenizer whose tokens end where a word ends",
         continuation, context));
   }

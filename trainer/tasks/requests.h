@@ -27,14 +27,14 @@ struct RequestTokens {
   bool continuation_cut = false;  // nor did some of the continuation
 };
 
-// Encodes the context alone, and context and continuation as one text: of the
-// latter the continuation has what is left behind as many tokens as the context
-// alone has. A token across the border is thus replaced by the context's last
-// one, and its part of the continuation is not asked for. White space at the
-// context's end goes to the continuation before; nothing is put in front of the
-// context. Where nothing is left of it, the end of a document stands for it. Of
-// what is too long for `window` tokens of input the first are dropped; the
-// harness aborts where they are the continuation's.
+// Encodes the context alone, and context and continuation as one text. The
+// continuation has what follows in that text after as many tokens as the
+// context alone has. A token across the border is thus replaced by the
+// context's last one, and its part of the continuation is not asked for. White
+// space at the context's end is first moved to the continuation; nothing is put
+// in front of the context. If the context is then empty, the end of a document
+// stands for it. What is too long for `window` tokens of input loses its first
+// tokens; the harness aborts if these are the continuation's.
 //
 //   context       "" or any text
 //   continuation  not empty

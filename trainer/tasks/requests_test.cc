@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The harness's own cuts, by a tokenizer whose pieces cross spaces, are in
-// property_tests/tasks_oracle_test.cc; here is what it aborts on, and bounds.
+// property_tests/tasks_oracle_test.cc; here are bounds, and what it aborts on.
 #include "trainer/tasks/requests.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Request, BeginsWithTheEndOfADocumentWhereThereIsNoContext) {
   EXPECT_EQ(Tokenize("", " b").scored, 2);
   EXPECT_EQ(Tokenize(" ", " b").ids, (Ids{kEnd, ' ', ' ', 'b'}));
   EXPECT_EQ(Tokenize(" ", " b").scored, 3);
-  // One that is there is not put there again.
+  // An end of document that is there is not put there again.
   EXPECT_EQ(Tokenize("", "\x01z").ids, (Ids{kEnd, 'z'}));
   EXPECT_EQ(Tokenize("", "\x01z").scored, 1);
 }

@@ -13,13 +13,13 @@
 namespace softmoe::trainer {
 namespace {
 
-// Batches are of sequences whose length is a multiple of this: few shapes, and
-// rows that a device takes in bf16.
+// Sequences in batches have a length that is a multiple of this: few shapes,
+// and rows that a device accepts in bf16.
 constexpr int64_t kLengthStep = 32;
 
 // Requests of one length, by their places in `order`.
 struct RequestBatch {
-  int64_t length;  // of each sequence, filled up
+  int64_t length;  // of each sequence, padded
   int64_t begin, end;
 };
 
@@ -100,7 +100,7 @@ std::vector<RequestScore> ScoreRequests(std::span<const RequestTokens> requests,
     }
   };
 
-  // Batches have about as many tokens each, so each rank takes as many.
+  // Batches have about as many tokens each, so ranks take equally many batches.
   optimized::Shards shards = optimized::ShareOut(
       static_cast<int64_t>(batches.size()), 1, communicator.size());
   const optimized::Shard own = shards[static_cast<size_t>(communicator.rank())];

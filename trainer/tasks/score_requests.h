@@ -21,23 +21,23 @@ struct RequestScore {
   // Log-likelihood of the scored tokens given those before, in nats, added in
   // double in their order.
   double log_likelihood = 0;
-  // Whether each of them is what the model finds most likely, of equals the
-  // first.
+  // Whether each of them is the token that the model finds most likely, the
+  // first of equals.
   bool is_greedy = false;
   bool operator==(const RequestScore&) const = default;
 };
 
-// The score of each request.
+// Returns the score of each request.
 //
-// Requests of about a length go through the model together, filled up behind
-// with tokens that nothing looks at. On the CPU a token's loss depends on those
-// before it alone: the bits are the same however many requests are in a batch,
-// and for any number of threads and ranks. A device may choose other kernels
-// for batches of other sizes.
+// Requests of about the same length go through the model together, padded at
+// the end with tokens that nothing looks at. On the CPU, a token's loss depends
+// only on those before it, so the bits are the same however many requests are
+// in a batch, and for any number of threads and ranks. A device may choose
+// other kernels for batches of other sizes.
 //
-//   requests      of at most the model's sequence_length + 1 ids
-//   batch_tokens  at once: at most what the model was made for
-//   communicator  of ranks that all call it, share the batches, and return all
+//   requests      each of at most the model's sequence_length + 1 ids
+//   batch_tokens  per batch: at most what the model was made for
+//   communicator  of the ranks: all call this, share batches, return all scores
 //   poll          called before every batch, by all ranks equally often; may
 //                 throw
 // Errors   as Model::Forward
@@ -48,8 +48,8 @@ std::vector<RequestScore> ScoreRequests(std::span<const RequestTokens> requests,
                                         optimized::Communicator& communicator,
                                         const std::function<void()>& poll);
 
-// The answers of a model to all items of a task, in batches of as many tokens
-// as its balance groups have.
+// Returns the answers of a model to all items of a task, in batches of as many
+// tokens as its balance groups have.
 //
 //   encode           of the tokenizer that the model was trained with
 //   end_of_document  its id

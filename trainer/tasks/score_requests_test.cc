@@ -74,7 +74,7 @@ TEST_P(ScoreRequestsTest, AddsTheLossesOfTheContinuationAlone) {
   const auto model = optimized::MakeModel(config, 1, pool);
   optimized::InitializeParameters(*model, 3, pool);
   for (size_t i = 0; i < requests.size(); ++i) {
-    // One sequence of the model's own length, filled up with other tokens.
+    // One sequence of the model's own length, padded with other tokens.
     const RequestTokens& request = requests[i];
     std::vector<int32_t> inputs(kWindow, 5), targets(kWindow, 6);
     std::copy(request.ids.begin(), request.ids.end() - 1, inputs.begin());
@@ -118,7 +118,7 @@ TEST_P(ScoreRequestsTest, GivesTheSameBitsForAnyBatchThreadsAndRanks) {
   }
 }
 
-// Against the losses of every other token in the target's place.
+// Compares with the losses of every other token in the target's place.
 TEST_P(ScoreRequestsTest, IsGreedyIfEachTokenIsTheMostLikelyOne) {
   const Config config = LongConfig(GetParam());
   ThreadPool pool(1);

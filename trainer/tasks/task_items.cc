@@ -66,7 +66,7 @@ class Line {
  public:
   Line(const TaskFile& file, int64_t number, std::string_view text)
       : file_(file), number_(number), json_(ParseJsonObject(text)) {
-    if (json_.is_null()) Refuse("no JSON object in UTF-8");
+    if (json_.is_null()) Refuse("not a JSON object in UTF-8");
   }
 
   [[noreturn]] void Refuse(const std::string& what) const {
@@ -91,7 +91,7 @@ class Line {
 
   std::string Text(const ordered_json& value, const std::string& what) const {
     if (!value.is_string()) {
-      Refuse(fmt::format("{} is {}, not a text", what, value.type_name()));
+      Refuse(fmt::format("{} is {}, not a string", what, value.type_name()));
     }
     std::string text = value.get<std::string>();
     if (text.find('\0') != std::string::npos) {
@@ -131,15 +131,15 @@ class Line {
     if (Has(key)) (*document)[key] = json_.at(key);
   }
 
-  // Refuses what nobody could answer.
+  // Refuses an item that nobody could answer.
   void Check(const TaskItem& item) const {
     const auto choices = static_cast<int64_t>(item.choices.size());
     if (choices < 2) {
-      Refuse(fmt::format("{} of at least two choices", choices));
+      Refuse(fmt::format("fewer than two choices ({})", choices));
     }
     if (item.gold < 0 || item.gold >= choices) {
-      Refuse(fmt::format("label {} of {} choices, which count from 0",
-                         item.gold, choices));
+      Refuse(fmt::format("label {}, but the {} choices count from 0", item.gold,
+                         choices));
     }
   }
 
@@ -149,16 +149,14 @@ class Line {
   ordered_json json_;
 };
 
-// `label`: of the file of labels; nullopt: the item has its own. One that has
-// both must have the same.
+// `label`: from the file of labels; nullopt: the item has its own. If there are
+// both, they must agree.
 TaskItem PiqaItem(const Line& line, std::optional<int64_t> label) {
   TaskItem item;
   if (label && line.Has("label") &&
       line.Label(line.Member("label")) != *label) {
-    line.Refuse(
-        fmt::format("another \"label\" than {}, which the file of "
-                    "labels says",
-                    *label));
+    line.Refuse(fmt::format(
+        "\"label\" is not {}, which the file of labels says", *label));
   }
   const std::string goal = line.Text("goal");
   item.context = "Question: " + goal + "\nAnswer:";
@@ -267,8 +265,8 @@ std::string ReadItemsFile(const fs::path& path) {
   RequireRegular(path);
   if (static_cast<int64_t>(fs::file_size(path)) > kMaxFileBytes) {
     throw DataError(
-        fmt::format("{}: over {} MB, so not the items of a task; give their "
-                    "jsonl file",
+        fmt::format("{}: larger than {} MB, so it cannot be the items of a "
+                    "task; give their jsonl file",
                     path.string(), kMaxFileBytes >> 20));
   }
   return ReadWholeFile(path);
@@ -284,7 +282,7 @@ class Labels {
       const std::string content = ReadItemsFile(path);
       if (!path_.empty() && content != content_) {
         throw DataError(fmt::format(
-            "{} and {} differ; leave there the one that belongs to {}",
+            "{} and {} differ; keep only the one that belongs to {}",
             path_.string(), path.string(), items.string()));
       }
       path_ = path;
@@ -292,8 +290,8 @@ class Labels {
     }
     if (path_.empty()) {
       throw EnvironmentError(fmt::format(
-          "{0}: its items have no \"label\", and beside it is no "
-          "{1}-labels.lst; put the authors' file of labels there ({2})",
+          "{0}: its items have no \"label\", and there is no {1}-labels.lst "
+          "beside it; put the authors' file of labels there ({2})",
           items.string(), items.stem().string(), FindTaskSplit("piqa").origin));
     }
     ForEachLine(content_, [&](int64_t number, std::string_view line) {
@@ -322,7 +320,7 @@ class Labels {
   std::vector<int64_t> labels_;
 };
 
-// The split's file as the user of --task-files has it.
+// Finds the split's file in the folder that the user gave with --task-files.
 TaskFile FindForUser(const TaskSplit& split, const std::string& folder) {
   const std::string otherwise =
       fmt::format(", or name its file, --task {}=FILE", split.name);
@@ -390,13 +388,13 @@ TaskFile FindInFolder(const TaskSplit& split, const fs::path& folder,
   }
   if (found.empty()) {
     throw EnvironmentError(fmt::format(
-        "{}: no items of {} ({} split) there, as {}; get them from {}{}",
+        "{}: no items of {} ({} split) there, named {}; get them from {}{}",
         folder.string(), split.name, split.split,
         fmt::join(split.places, " or "), split.origin, otherwise));
   }
   if (found.size() > 1) {
     throw ConfigError(fmt::format(
-        "{} and {}: both are items of {}; leave one there{}", found[0].string(),
+        "{} and {}: both are items of {}; keep only one{}", found[0].string(),
         found[1].string(), split.name, otherwise));
   }
   return {.name = split.name, .items = found.front()};

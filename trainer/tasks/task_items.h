@@ -19,21 +19,21 @@
 
 namespace softmoe::trainer {
 
-// One split of a task: what the harness, and a report, have a number for.
+// One split of a task, for which the harness, and a report, have a number.
 struct TaskSplit {
   std::string name;   // "piqa"; "arc_easy" is the test split, as the harness's
   std::string split;  // "validation"
   int64_t num_items;  // as published
-  // Where a folder of tasks has it, the authors' names first; and where it is
-  // from.
+  // The places where a folder of tasks may have it, the authors' names first;
+  // and where it is from.
   std::vector<std::string> places;
   std::string origin;
 };
 
-// All that there are. Their order is that of reports.
+// All splits, in the order of reports.
 const std::vector<TaskSplit>& TaskSplits();
 
-// The whole split of this name; throws ConfigError with the nearest name.
+// Returns the split of this name; throws ConfigError with the nearest name.
 const TaskSplit& FindTaskSplit(const std::string& name);
 
 // Where a split's items are.
@@ -42,19 +42,19 @@ struct TaskFile {
   std::filesystem::path items;
 };
 
-// The files of what --task asks for, in the order of TaskSplits(). Each of
-// `wanted` is the name of a split, of whose places `folder` has one;
-// "arc_easy", which is the splits for test and validation; or NAME=FILE, one
-// file as it is. Relative files and `folder` are the user's (UserPath).
+// Returns the files that --task asks for, in the order of TaskSplits(). Each of
+// `wanted` is the name of a split, which `folder` has at one of its places;
+// "arc_easy", which stands for the test and validation splits; or NAME=FILE,
+// that file alone. Relative files and `folder` are the user's (UserPath).
 //
-// Throws ConfigError for a name unknown or twice, or where `folder` has the
-// same split at two places; EnvironmentError, with the places looked at, where
-// it has none.
+// Throws ConfigError if a name is unknown or occurs twice, or if `folder` has a
+// split at two places; EnvironmentError, with the places looked at, if it has a
+// split at none.
 std::vector<TaskFile> FindTaskFiles(const std::vector<std::string>& wanted,
                                     const std::string& folder);
 
-// The file of `split` at one of its places in `folder`; `otherwise` ends the
-// remedies of what it throws, as FindTaskFiles: ", or ...".
+// Returns the file of `split` at one of its places in `folder`. Throws as
+// FindTaskFiles; `otherwise`, ", or ...", ends the remedies.
 TaskFile FindInFolder(const TaskSplit& split,
                       const std::filesystem::path& folder,
                       const std::string& otherwise);
@@ -63,8 +63,8 @@ struct TaskItem {
   std::string context;
   std::vector<std::string> choices;  // at least two, with their own spaces
   int64_t gold = 0;                  // index of the right one
-  // The document as the harness has it, in the Hugging Face form: what its
-  // doc_hash is of.
+  // The document as the harness has it, in the Hugging Face form, from which
+  // its doc_hash is computed.
   nlohmann::ordered_json document;
 };
 
@@ -79,17 +79,17 @@ struct TaskItems {
   std::vector<TaskItem> items;
 };
 
-// "piqa: 200 of the 1838 items of the validation split"; "" of a whole split.
+// "piqa: 200 of the 1838 items of the validation split"; "" for a whole split.
 std::string PartText(const TaskItems& task);
 
-// Reads a file of items, and of PIQA's labels if the items have none:
-// STEM-labels.lst or STEM_labels.lst beside STEM.jsonl.
+// Reads a file of items and, if PIQA's items have no labels, the file of
+// labels: STEM-labels.lst or STEM_labels.lst beside STEM.jsonl.
 //
 // Throws EnvironmentError if a file cannot be read; DataError with FILE:LINE
-// and the remedy for a line that is no JSON object, a field that is missing or
-// of another type, fewer than two choices, a label that is none of them (the
-// test splits of PIQA and HellaSwag have none), labels that are more or fewer
-// than the items, a file without items.
+// and the remedy for a line that is not a JSON object, a field that is missing
+// or of another type, fewer than two choices, a label that is none of them (the
+// test splits of PIQA and HellaSwag have none), more or fewer labels than
+// items, or a file without items.
 TaskItems ReadTaskItems(const TaskFile& file);
 
 }  // namespace softmoe::trainer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads any bytes as the items of a task, and of PIQA the labels, too; what is
-// accepted can be asked, in tokens that are bytes.
+// Reads any bytes as the items of a task, and for PIQA as labels, too; items
+// that are accepted can be asked, with bytes as tokens.
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/python_text.h"
 #include "trainer/tasks/requests.h"

@@ -92,16 +92,16 @@ TEST_F(Items, MayEndWithoutALineEndAndHaveBlankLines) {
 TEST_F(Items, AreRefusedWithTheirLineAndARemedy) {
   const std::string arc(kArc), hellaswag(kHellaSwag);
   const std::string piqa = Replaced(kPiqa, "}", R"(, "label": 1})");
-  EXPECT_TRUE(Says(Refusal("piqa", piqa, "{"), "no JSON object"));
-  EXPECT_TRUE(Says(Refusal("piqa", piqa, "[1]"), "no JSON object"));
+  EXPECT_TRUE(Says(Refusal("piqa", piqa, "{"), "not a JSON object"));
+  EXPECT_TRUE(Says(Refusal("piqa", piqa, "[1]"), "not a JSON object"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, "{\"goal\": \"\xFF\"}"), "UTF-8"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, kPiqa), "no \"label\""));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, Replaced(piqa, ": 1", ": 2")),
-                   "label 2 of 2 choices"));
+                   "label 2, but the 2 choices"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, Replaced(piqa, ": 1", ": -1")),
-                   "label -1 of 2 choices"));
+                   "label -1, but the 2 choices"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, Replaced(piqa, "\"a\"", "7")),
-                   "\"sol1\" is number, not a text"));
+                   "\"sol1\" is number, not a string"));
   EXPECT_TRUE(
       Says(Refusal("piqa", piqa, Replaced(piqa, "\"a\"", "\"\\u0000\"")),
            "\"sol1\" has a NUL"));
@@ -117,7 +117,7 @@ TEST_F(Items, AreRefusedWithTheirLineAndARemedy) {
   EXPECT_TRUE(
       Says(Refusal("hellaswag", hellaswag,
                    Replaced(hellaswag, R"(["w", "x", "y", "z"])", "[\"w\"]")),
-           "1 of at least two choices"));
+           "fewer than two choices (1)"));
   EXPECT_TRUE(
       Says(Refusal("hellaswag", hellaswag,
                    Replaced(hellaswag, R"(["w", "x", "y", "z"])", "{}")),
@@ -157,11 +157,11 @@ TEST_F(Items, NeedAsManyLabels) {
   EXPECT_EQ(Read("piqa", two).items[1].gold, 1);
 }
 
-// Which of the two is right, nobody knows.
+// Nobody knows which of two labels is right.
 TEST_F(Items, HaveOneLabelEach) {
   const std::string own = Replaced(kPiqa, "}", R"(, "label": 0})");
   Write("piqa-labels.lst", "1\n1\n");
-  EXPECT_TRUE(Says(Refusal("piqa", kPiqa, own), "another \"label\" than 1"));
+  EXPECT_TRUE(Says(Refusal("piqa", kPiqa, own), "\"label\" is not 1"));
   const std::string same = std::string(kPiqa) + "\n" + own + "\n";
   Write("piqa-labels.lst", "1\n0\n");
   EXPECT_EQ(Read("piqa", same).items[1].gold, 0);
@@ -204,7 +204,7 @@ TEST_F(Items, AreFoundUnderTheAuthorsNames) {
                        {"hellaswag", hellaswag},
                        {"arc_easy", test},
                        {"arc_easy_validation", dev}}));
-  // A file as it is, wherever: then arc_easy is the one split.
+  // A file given by name, wherever it is: then arc_easy is only that split.
   const auto one = FindTaskFiles({"arc_easy=" + dev.string()}, "");
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].items, dev);

@@ -26,7 +26,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr char kTaskResultsName[] = "results.json";
-constexpr char kModelName[] = "softmoe";  // in it: who wrote it
+constexpr char kModelName[] = "softmoe";  // in results.json: who wrote it
 
 std::filesystem::path SamplesPath(const std::filesystem::path& folder,
                                   const std::string& task) {
@@ -53,8 +53,8 @@ ordered_json MeasuresJson(const TaskAccuracy& accuracy) {
       path.string()));
 }
 
-// The tasks of the report whose results.json this is, sorted. Throws
-// ConfigError if it is of no report.
+// Returns the tasks of the report with this results.json, sorted. Throws
+// ConfigError if it belongs to no report.
 std::vector<std::string> TasksOfReport(const std::filesystem::path& results) {
   std::vector<std::string> tasks;
   try {
@@ -118,8 +118,8 @@ std::string TaskTable(std::span<const ScoredTask> tasks) {
     if (!part.empty()) text += part + "\n";
     if (task.cut_contexts > 0) {
       text += fmt::format(
-          "{}: {} requests longer than the window lost their beginning, of {} "
-          "of them that of the choice itself\n",
+          "{}: {} requests were longer than the window and lost their "
+          "beginning; in {} of them the choice itself was cut\n",
           task.task.name, task.cut_contexts, task.cut_continuations);
     }
   }
@@ -230,9 +230,9 @@ void WriteTaskReport(const AnsweringModel& model,
   for (const ScoredTask& scored : tasks) names.insert(scored.task.name);
   RequireReplaceableBy(names, folder);
   MakeFolder(folder);
-  // Of an earlier model, whose answers must not lie beside this one's. The
-  // results are deleted last and written first: they say that the samples
-  // belong to them.
+  // Removes an earlier model's answers, which must not lie beside this one's.
+  // The results are deleted last and written first, as they say that the
+  // samples belong to them.
   std::error_code ignored;
   for (const std::filesystem::path& path : TaskReportFiles(folder)) {
     std::filesystem::remove(path, ignored);

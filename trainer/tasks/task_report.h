@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // task_report.h - what a model answered, for people and for programs: a table,
-// and the results and samples of lm-evaluation-harness's form.
+// and results and samples in lm-evaluation-harness's form.
 //
 //   results.json        as the harness's results_*.json; "files" has the tasks
-//   samples_TASK.jsonl  as its samples_TASK_*.jsonl: an item a line
+//   samples_TASK.jsonl  as its samples_TASK_*.jsonl: one item per line
 #ifndef SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
 #define SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
 
@@ -35,8 +35,8 @@ struct ItemHashes {
 };
 ItemHashes HashItem(const TaskItem& item);
 
-// A line for each of Accuracies(): items, and each measure in percent with its
-// standard error; below it what was cut, and splits that are not whole.
+// A table with a line for each of Accuracies(): items, and each measure in
+// percent with its standard error; then what was cut, and partial splits.
 std::string TaskTable(std::span<const ScoredTask> tasks);
 
 // The content of results.json and of samples_TASK.jsonl.
@@ -44,21 +44,21 @@ std::string TaskResultsJson(const AnsweringModel& model,
                             std::span<const ScoredTask> tasks);
 std::string TaskSamples(const ScoredTask& task);
 
-// The files in `folder` that a report replaces or deletes, whichever its tasks.
+// The files in `folder` that a report replaces or deletes, whatever its tasks.
 std::vector<std::filesystem::path> TaskReportFiles(
     const std::filesystem::path& folder);
 
 // Throws ConfigError with the remedy if a report on the tasks `asked` would
-// delete in `folder` what it does not replace: answers to other tasks, as
-// results.json lists them, of whichever model, or one of TaskReportFiles() that
-// belongs to no report. To be called before the tasks are asked, which may take
+// delete something in `folder` that it does not replace: any model's answers to
+// other tasks, as results.json lists them, or one of TaskReportFiles() that
+// belongs to no report. Call this before the tasks are asked, which may take
 // hours.
 void RequireReplaceableReport(const std::filesystem::path& folder,
                               std::span<const TaskItems> asked);
 
-// Writes all of the above's files into `folder`, which is made; each is there
-// whole or not at all. Those of an earlier report on the same tasks are
-// replaced; if it is interrupted, the same call can follow. Throws
+// Writes results.json and all samples_TASK.jsonl into `folder`, which is made;
+// each is there whole or not at all. Replaces those of an earlier report on the
+// same tasks; if it is interrupted, the same call can follow. Throws
 // EnvironmentError, and as RequireReplaceableReport.
 void WriteTaskReport(const AnsweringModel& model,
                      std::span<const ScoredTask> tasks,

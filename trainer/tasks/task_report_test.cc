@@ -44,8 +44,8 @@ std::vector<ScoredTask> Tasks() {
 TEST(TaskReport, ShowsPercentWithErrorsAndWhatIsMissing) {
   EXPECT_TRUE(Says(TaskTable(Tasks()), "acc_tokens", "100.00 +- 0.00",
                    "50.00 +- 50.00", "2 of the 1838 items of the validation",
-                   "3 requests longer than the window lost their beginning, "
-                   "of 1 of them that of the choice"));
+                   "3 requests were longer than the window and lost their "
+                   "beginning; in 1 of them the choice"));
 }
 
 TEST(TaskReport, HasResultsInTheHarnesssForm) {
@@ -68,7 +68,7 @@ TEST(TaskReport, HasResultsInTheHarnesssForm) {
                                                   {"cut_contexts", 3},
                                                   {"cut_continuations", 1}}));
   std::vector<ScoredTask> one = Tasks();
-  // JSON has no other texts than UTF-8, and paths may be any bytes.
+  // JSON texts are UTF-8, but paths may be any bytes.
   one[0].task.file = "caf\xE9/valid.jsonl";
   EXPECT_EQ(json::parse(TaskResultsJson(kModel, one))
                 .at("files")
@@ -109,7 +109,7 @@ TEST(TaskReport, HasASampleALine) {
 
 TEST(TaskReport, IsWrittenWhole) {
   const std::filesystem::path folder = FreshFolder("report") / "out";
-  // Of an earlier model, and somebody's own.
+  // Files of an earlier model, and somebody's own.
   WriteTaskReport(kModel, Tasks(), folder);
   WriteFileAtomically(folder / "samples_hellaswag.jsonl", "{}\n");
   WriteFileAtomically(folder / "notes.txt", "mine\n");
@@ -132,13 +132,13 @@ TEST(TaskReport, IsWrittenWhole) {
             TaskResultsJson(kModel, Tasks()));
 }
 
-// What is there then, samples included, belongs to a report: it is tried again.
+// What is left, samples included, belongs to a report, which can be replaced.
 TEST(TaskReport, InterruptedIsWrittenAgain) {
   const std::filesystem::path folder = FreshFolder("report_interrupted");
   WriteTaskReport(kModel, Tasks(), folder);
   std::vector<ScoredTask> more(2, Tasks()[0]);
   more[1].task.name = "hellaswag";
-  // Where its samples belong is a folder, which no file replaces.
+  // A folder in place of its samples, which no file can replace.
   const std::filesystem::path blocked = folder / "samples_hellaswag.jsonl";
   std::filesystem::create_directories(blocked / "full");
   EXPECT_THROW(WriteTaskReport(kModel, more, folder), EnvironmentError);
@@ -150,7 +150,7 @@ TEST(TaskReport, InterruptedIsWrittenAgain) {
                                       "samples_piqa.jsonl"}));
 }
 
-// Neither whoever asks first nor what writes deletes it.
+// Neither the check before asking nor the writing deletes it.
 TEST(TaskReport, KeepsWhatItWouldNotReplace) {
   const std::filesystem::path folder = FreshFolder("report_kept");
   const auto expect_refusal = [&](const std::string& message) {
@@ -168,7 +168,7 @@ TEST(TaskReport, KeepsWhatItWouldNotReplace) {
       ": already exists and does not belong to a report on tasks; give another "
       "--out, or move it away";
   const std::filesystem::path results = folder / "results.json";
-  // Of the harness, of another program, and somebody's own.
+  // Files of the harness, of another program, and somebody's own.
   for (const char* other :
        {R"({"results": {"piqa": {}}, "config": {"model": "hf"}})",
         R"({"config": {"model": "softmoe"}, "files": ["piqa"]})",
@@ -192,7 +192,7 @@ TEST(TaskReport, KeepsWhatItWouldNotReplace) {
   expect_refusal(results.string() +
                  ": holds answers to arc_easy, hellaswag, which would be lost; "
                  "ask all tasks at once, or give another --out");
-  // More tasks replace the fewer.
+  // A report on more tasks replaces one on fewer.
   std::filesystem::remove_all(folder);
   WriteTaskReport(kModel, Tasks(), folder);
   WriteTaskReport(kModel, three, folder);

@@ -14,7 +14,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// What the measure divides a choice's log-likelihood by.
+// The length by which the measure divides a choice's log-likelihood.
 double Length(TaskMeasure measure, const std::string& choice, int64_t tokens) {
   switch (measure) {
     case TaskMeasure::kAcc:
@@ -26,7 +26,7 @@ double Length(TaskMeasure measure, const std::string& choice, int64_t tokens) {
     case TaskMeasure::kAccTokens:
       return static_cast<double>(tokens);
   }
-  throw InternalError("a measure that is none");
+  throw InternalError("an unknown task measure");
 }
 
 double Weight(TaskMeasure measure, const std::string& choice,

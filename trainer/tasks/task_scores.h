@@ -27,8 +27,8 @@ struct ItemScore {
   std::array<int64_t, kNumTaskMeasures> answers;  // by TaskMeasure: an index
 };
 
-// The best choice by each measure; of equals the first. A choice of no length
-// is worse than all others under the measures that divide by it.
+// Returns the best choice by each measure, the first of equals. A choice of no
+// length is worse than all others under the measures that divide by it.
 //
 // Errors   DivergedError if a log-likelihood is not finite.
 ItemScore ScoreItem(const TaskItem& item, std::vector<ChoiceScore> choices);
@@ -38,8 +38,8 @@ struct TaskAccuracy {
   std::string name;  // of the split, or of the part of it that was counted
   int64_t num_items = 0;
   std::array<int64_t, kNumTaskMeasures> correct{};
-  std::string sha256 = {};  // of the items' files; of several in their order
-  // [num_items] of each item: bit m, whether measure m's answer is right.
+  std::string sha256 = {};  // of the items' file; for several, all in order
+  // [num_items], for each item: bit m says whether measure m's answer is right.
   std::vector<uint8_t> right = {};
 
   double Mean(TaskMeasure measure) const;
@@ -52,12 +52,12 @@ struct ScoredTask {
   TaskItems task;
   std::vector<ItemScore> scores;
   int64_t cut_contexts = 0;       // requests too long for the window
-  int64_t cut_continuations = 0;  // of these, where the choice itself was
+  int64_t cut_continuations = 0;  // of these, with the choice itself cut
 };
 
-// The accuracies of the tasks, each as a whole; of ARC-Easy's validation items
-// also those with four choices, which are as many as the paper's counts fit
-// (N18), as "arc_easy_validation_four_choices", if there are any; and all of
+// Returns the accuracy of each task as a whole; for ARC-Easy's validation
+// items, also of those with four choices, whose number fits the paper's counts
+// (N18), as "arc_easy_validation_four_choices", if there are any; and of all of
 // ARC-Easy, as "arc_easy_all", if its three splits are there.
 std::vector<TaskAccuracy> Accuracies(std::span<const ScoredTask> tasks);
 

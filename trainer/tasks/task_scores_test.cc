@@ -9,7 +9,6 @@
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
-#include "optimized/step.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -48,7 +47,7 @@ TEST(ScoreItem, TakesTheFirstOfEquals) {
 TEST(ScoreItem, NeverPrefersAChoiceOfNoLengthByLength) {
   EXPECT_EQ(AnswersTo({"", "x"}, {{-0.5, 1}, {-900, 1}}),
             (Answers{0, 1, 1, 0}));
-  // Not even where its log-likelihood is zero, of which NaN might come.
+  // Not even if its log-likelihood is zero, which might give NaN.
   EXPECT_EQ(AnswersTo({"x", ""}, {{-900, 1}, {0, 1}}), (Answers{1, 0, 0, 1}));
   EXPECT_EQ(AnswersTo({"", "x"}, {{0, 1}, {-900, 1}}), (Answers{0, 1, 1, 0}));
   EXPECT_EQ(AnswersTo({"", ""}, {{-2, 1}, {-1, 1}}), (Answers{1, 0, 0, 1}));
@@ -75,8 +74,8 @@ TEST(TaskAccuracy, HasTheErrorOfASample) {
   EXPECT_TRUE(std::isnan(accuracy.StandardError(TaskMeasure::kAcc)));
 }
 
-// Items with these numbers of choices, of which the model takes the first; it
-// is right in those with an even place.
+// Items with these numbers of choices. The model takes the first choice, which
+// is right for items at even places.
 ScoredTask Made(const std::string& name, const std::vector<int>& choices) {
   ScoredTask scored;
   scored.task.name = name;

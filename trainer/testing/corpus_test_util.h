@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// corpus_test_util.h - corpora for tests: a little English of our own making,
-// and Debian packages.
+// corpus_test_util.h - corpora for tests: generated English sentences, and
+// Debian packages.
 #ifndef SOFTMOE_TRAINER_TESTING_CORPUS_TEST_UTIL_H_
 #define SOFTMOE_TRAINER_TESTING_CORPUS_TEST_UTIL_H_
 
@@ -13,15 +13,15 @@
 
 namespace softmoe::trainer {
 
-// `count` documents of one to six sentences from a small grammar; the same
-// ones for the same arguments. Words are distributed unevenly, as in real text.
+// Returns `count` documents of one to six sentences from a small grammar, the
+// same for the same arguments. Words are distributed unevenly, as in real text.
 std::vector<std::string> TestDocuments(int64_t count, uint64_t seed = 1);
 
-// The documents as a text file for `path:FILE`, a blank line after each.
+// The documents as a text file for `path:FILE`, with a blank line after each.
 std::string TestText(const std::vector<std::string>& documents);
 
-// The documents that `source`, a pointer to a DocumentSource, still has, and,
-// since a reader of batches asks again behind the end, what it gives there.
+// Returns the documents that `source`, a pointer to a DocumentSource, still
+// has, and what it gives after its end, where a reader of batches asks again.
 template <typename Source>
 std::vector<std::string> DocumentsOf(const Source& source) {
   std::vector<std::string> documents;
@@ -41,7 +41,7 @@ void WritePacked(const std::filesystem::path& path, const std::string& content,
 // Name and content.
 using ArchiveMembers = std::vector<std::pair<std::string, std::string>>;
 
-// The bytes of a tar with these members, xz-compressed if asked for.
+// Returns the bytes of a tar with these members, xz-compressed if asked for.
 std::string Tar(const ArchiveMembers& members, bool xz);
 
 // Path and content; gzip-compressed if the path ends with ".dz".
@@ -53,7 +53,7 @@ std::filesystem::path BuildDeb(const std::filesystem::path& folder,
                                const std::string& version,
                                const PackageFiles& files);
 
-// A dictd database NAME of these entries, as PackageFiles for BuildDeb.
+// Returns a dictd database NAME of these entries, as PackageFiles for BuildDeb.
 PackageFiles DictFiles(const std::string& name,
                        const std::vector<std::string>& entries);
 

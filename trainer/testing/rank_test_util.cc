@@ -15,14 +15,14 @@
 namespace softmoe::trainer {
 namespace {
 
-// The number after `before` in `text`, or -1.
+// Returns the number after `before` in `text`, or -1.
 int64_t NumberAfter(const std::string& text, const std::string& before) {
   const size_t at = text.find(before);
   if (at == std::string::npos) return -1;
   const size_t begin = at + before.size();
   size_t end = begin;
   while (end < text.size() && std::isdigit(text[end]) != 0) ++end;
-  // Not before it is there whole.
+  // At the end of the text the number may not be whole yet.
   return end == begin || end == text.size()
              ? -1
              : std::stoll(text.substr(begin, end - begin));
@@ -54,7 +54,7 @@ RunningProgram::~RunningProgram() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int rank = 0; rank < kMostRanks; ++rank) {
     const int64_t process = NumberAfter(output_, NameOf(rank));
-    // Once it has ended, the number may be another process's.
+    // After the end, the number may belong to another process.
     if (process > 0 && !ended_) ::kill(static_cast<pid_t>(process), SIGKILL);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rank_test_util.h - //:train on ranks that are processes, which tests watch,
-// disturb, and compare with one process.
+// disturb and compare with one process.
 #ifndef SOFTMOE_TRAINER_TESTING_RANK_TEST_UTIL_H_
 #define SOFTMOE_TRAINER_TESTING_RANK_TEST_UTIL_H_
 
@@ -31,16 +31,16 @@ Strings Joined(Strings words, const Strings& more);
 class RunningProgram {
  public:
   explicit RunningProgram(const ProcessOptions& options);
-  // Kills the ranks that it has named (see StartRanksIn), and waits.
+  // Kills the ranks that the program has named (see StartRanksIn), and waits.
   ~RunningProgram();
 
-  // Waits until it has printed `text`. False if it ended before.
+  // Waits until it has printed `text`. Returns false if it ends before that.
   bool Await(const std::string& text);
-  // Waits for its end; what it returned.
+  // Waits for the program to end, and returns its exit status.
   int AwaitEnd();
   std::string output() const;
-  // Waits until it has named a rank; the number of that process, -1 if it ended
-  // before.
+  // Waits until the program has named a rank. Returns the number of that
+  // process, or -1 if the program ends before.
   pid_t ProcessOf(int rank);
 
  private:
@@ -55,7 +55,7 @@ class RunningProgram {
 // Changes the command of one of the ranks that a test starts.
 using Change = std::function<void(int rank, Strings& command)>;
 
-// Starts mpirun in `folder`, with ranks that first say who they are: "process
+// Starts mpirun in `folder`, with ranks that first print who they are: "process
 // RANK NUMBER.".
 std::unique_ptr<RunningProgram> StartRanksIn(
     const std::filesystem::path& folder, int size, const Strings& command,
@@ -63,19 +63,19 @@ std::unique_ptr<RunningProgram> StartRanksIn(
 
 class RankTest : public testing::Test {
  protected:
-  // A folder with tokens and with configurations of 20 steps of four balance
-  // groups: a tiny one, and one of the smoke grid's sizes.
+  // Makes a folder with tokens and with configurations of 20 steps of four
+  // balance groups: a tiny one, and one of the smoke grid's sizes.
   void SetUp() override;
 
-  // The command of rank or process, which trains in the folder `run`.
+  // Returns the command of a rank or process, which trains in the folder `run`.
   Strings Train(const std::string& run, const Strings& more = {}) const;
-  // Trains in one process, to its end.
+  // Trains to the end in one process.
   ProgramResult RunAlone(const std::string& run,
                          const Strings& more = {}) const;
   // Trains under mpirun, to the end of all ranks.
   ProgramResult RunMpi(int ranks, const std::string& run,
                        const Strings& more = {}) const;
-  // StartRanksIn this test's folder.
+  // Calls StartRanksIn with this test's folder.
   std::unique_ptr<RunningProgram> StartRanks(
       int size, const Strings& command,
       const Change& change = [](int, Strings&) {}) const;
@@ -83,7 +83,7 @@ class RankTest : public testing::Test {
   static constexpr char kTiny[] = "tiny.toml", kSmoke[] = "smoke.toml";
 
   std::filesystem::path folder_, tokens_;
-  // What Train runs, in its runfiles, and what it trains.
+  // The program that Train runs, in its runfiles, and its configuration.
   std::string program_ = "trainer/run/train", config_ = kTiny;
 };
 

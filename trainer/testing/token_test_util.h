@@ -12,7 +12,7 @@
 namespace softmoe::trainer {
 
 // Writes PREFIX.bin and PREFIX.idx of documents, one sequence each. Returns
-// what WriteTokenIndex does.
+// what WriteTokenIndex returns.
 std::string WriteTokenFiles(const std::filesystem::path& prefix,
                             int64_t vocab_size,
                             const std::vector<std::vector<int32_t>>& documents);

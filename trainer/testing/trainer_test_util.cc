@@ -94,7 +94,7 @@ std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
 
 namespace {
 
-// Gives numbers of which no two are equal.
+// Gives numbers, no two of which are equal.
 class Numbering {
  public:
   // Thirds have no short decimal, so a lossy format would show.

@@ -26,8 +26,8 @@ namespace softmoe::trainer {
 // two balance groups: milliseconds per step, every code path.
 Config TinyConfig(RouterKind kind);
 
-// A row of the smoke grid whose batch is four balance groups of four sequences,
-// for 20 steps on generated tokens.
+// Returns a row of the smoke grid whose batch is four balance groups of four
+// sequences, for 20 steps on generated tokens.
 Config SmokeConfig(RouterKind kind);
 
 // Writes PREFIX.{bin,idx} and returns PREFIX: documents over 64 tokens in which
@@ -48,7 +48,7 @@ RunOptions QuietOptions(const std::filesystem::path& folder,
                         const std::filesystem::path& tokens,
                         int64_t threads = 2);
 
-// Records in which no two numbers are the same.
+// Return records in which no two numbers are the same.
 StepRecord NumberedRecord(int64_t step, int64_t num_layers);
 EvaluationRecord NumberedEvaluation(int64_t step);
 
@@ -69,7 +69,7 @@ void ExpectSameTensors(const std::filesystem::path& expected,
 void ExpectSameRun(const std::filesystem::path& expected,
                    const std::filesystem::path& got);
 
-// The lines of metrics.jsonl in a run's folder, without clock times.
+// Returns the lines of metrics.jsonl in a run's folder, without clock times.
 std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run);
 
 }  // namespace softmoe::trainer

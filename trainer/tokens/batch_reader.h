@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// batch_reader.h - batches, of which those of the next step are read while this
-// one computes.
+// batch_reader.h - reads the batches of the next step while this one computes.
 #ifndef SOFTMOE_TRAINER_TOKENS_BATCH_READER_H_
 #define SOFTMOE_TRAINER_TOKENS_BATCH_READER_H_
 
@@ -30,11 +29,11 @@ class BatchReader {
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  // Gives what `fill` gives, and begins to read the same sequences of the next
-  // step. A caller that asks in each step for the same sequences in the same
-  // order waits only for what is not there yet; for others they are read at
-  // once, and what was read ahead is dropped. What `fill` throws is thrown by
-  // the call that asks for that part of the batch.
+  // Writes what `fill` writes, and begins to read the same sequences of the
+  // next step. A caller that asks in each step for the same sequences in the
+  // same order waits only for what has not been read yet. Other sequences are
+  // read at once, and what was read ahead for any step but the next is dropped.
+  // Throws what `fill` threw for this part of the batch.
   void FillBatch(int64_t step, int64_t first, int64_t count,
                  std::span<int32_t> inputs, std::span<int32_t> targets);
 
@@ -52,8 +51,8 @@ class BatchReader {
   const int64_t num_steps_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  // In the order in which they will be asked for: first those that are read.
-  // The reader keeps a reference to the one that it reads, which stays.
+  // In the order in which they will be asked for, those already read first. The
+  // thread keeps a reference to the one that it reads, which stays in place.
   std::deque<Part> parts_;
   bool reading_ = false;
   std::jthread thread_;  // the last member: it uses the others

@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kSteps = 5;
 constexpr int64_t kLength = 3;
 
-// A source that counts how often each (step, first) is read. Its numbers say
-// where they are from.
+// A source that counts how often each (step, first) is read. Its numbers encode
+// where they come from.
 class Source {
  public:
   void Fill(int64_t step, int64_t first, int64_t count,
@@ -42,7 +42,7 @@ class Source {
   }
   void FailAt(int64_t step) { fails_at_ = step; }
 
-  // Returns when (step, first) has been asked for; false after a minute.
+  // Waits until (step, first) has been asked for; false after a minute.
   bool WaitFor(int64_t step, int64_t first) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::minutes(1), [&] {
@@ -62,7 +62,7 @@ class Source {
   int64_t fails_at_ = -1;
 };
 
-// Asks for two sequences from `first` on; whether they are the right ones.
+// Whether `reader` gives the right two sequences from `first` on.
 bool Gives(BatchReader& reader, int64_t step, int64_t first) {
   std::vector<int32_t> inputs(2 * kLength), targets(2 * kLength);
   reader.FillBatch(step, first, 2, inputs, targets);
@@ -72,8 +72,8 @@ bool Gives(BatchReader& reader, int64_t step, int64_t first) {
   return inputs == i && targets == t;
 }
 
-// Each read of the next step begins before it is asked for, none is done twice,
-// and none beyond the last step.
+// Each read of the next step begins before it is asked for; nothing is read
+// twice, and nothing beyond the last step.
 TEST(BatchReader, ReadsTheNextStepAhead) {
   Source source;
   BatchReader reader(source.Function(), kSteps);
@@ -102,8 +102,8 @@ TEST(BatchReader, ReadsAheadOnceForAStepThatIsRepeated) {
   EXPECT_EQ((source.reads()[{1, 0}]), 1);
 }
 
-// A run that is resumed, a profile that repeats a step, and sequences in
-// another order ask like this.
+// A resumed run, a profile that repeats a step, and a caller with another order
+// of sequences ask like this.
 TEST(BatchReader, GivesWhateverIsAskedFor) {
   Source source;
   BatchReader reader(source.Function(), kSteps);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// corpus_benchmark.cc - how fast one thread reads a corpus, and turns it into
-// tokens, beside spm_encode of Debian's package sentencepiece.
+// corpus_benchmark.cc - how fast one thread reads a corpus and turns it into
+// tokens, compared with spm_encode of Debian's package sentencepiece.
 //
-// The text is made up: documents of a few hundred words, as frequent as in
-// English. Bytes are those of the text, whatever the form. 16 MB are what is
-// timed; 1 MB shows what starting costs.
+// The text is made up: documents of a few hundred words, with word frequencies
+// as in English. Bytes are those of the text, whatever the form of the file.
+// Runs of 16 MB are timed; those of 1 MB show what starting costs.
 #include <archive.h>
 #include <archive_entry.h>
 #include <benchmark/benchmark.h>
@@ -46,7 +46,7 @@ constexpr int64_t kVocabSize = 8192;
 constexpr std::array kForms = {"plain", "gzip", "xz", "zstd"};
 constexpr double kLeastOfSpmEncode = 3;
 
-// Documents without line ends, which spm_encode takes for their ends.
+// Documents without line ends, at which spm_encode would end them.
 Strings MakeDocuments(int64_t at_least) {
   int64_t drawn = 0;
   const auto uniform = [&] {
@@ -62,7 +62,7 @@ Strings MakeDocuments(int64_t at_least) {
     }
     words.push_back(word);
   }
-  // The frequency of word n falls as 1/n, and as 1/n^2 behind the first 6000
+  // The frequency of word n falls as 1/n, and as 1/n^2 beyond the first 6000
   // (Ferrer i Cancho and Sole, "Two regimes in the frequency of words", 2001).
   const double frequent = std::log(kFrequentWords);
   const auto draw_word = [&] {
@@ -119,7 +119,7 @@ struct Texts {
     }
     for (const char* form : kForms) Pack(folder.path() / form, lines, form);
     WriteFileAtomically(folder.path() / "text", text);
-    // As much as TokenizerSampleBytes asks for is enough.
+    // About half of TokenizerSampleBytes(kVocabSize) is enough here.
     constexpr int64_t kSampleBytes = 4'000'000;
     const auto part =
         static_cast<size_t>(std::max<int64_t>(1, at_least / kSampleBytes));
@@ -156,8 +156,8 @@ void BM_Read(benchmark::State& state, const char* form) {
   SetRate(texts, state);
 }
 
-// A shard as preparations work at it: from its gzip file to its tokens in the
-// store.
+// Encodes a shard as a preparation does: from its gzip file to its tokens in
+// the store.
 void EncodeShard(const fs::path& folder, const Tokenizer& tokenizer,
                  int64_t index) {
   MakeFolder(folder / "shards");
@@ -174,7 +174,7 @@ void EncodeShard(const fs::path& folder, const Tokenizer& tokenizer,
   writer.Commit(ShardRecord());
 }
 
-// Seconds of spm_encode over the same text, or 0 if it is not there.
+// Seconds that spm_encode takes for the same text, or 0 if it cannot be run.
 double SpmEncodeSeconds(const fs::path& folder) {
   const std::string command = fmt::format(
       "spm_encode --model='{0}/model' --output_format=id "
@@ -186,7 +186,7 @@ double SpmEncodeSeconds(const fs::path& folder) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? seconds : 0;
 }
 
-// The two take turns, so that both meet the same machine.
+// The two programs take turns, so that both run under the same conditions.
 void BM_Encode(benchmark::State& state) {
   const Texts& texts = TextsOf(state);
   const fs::path& folder = texts.folder.path();

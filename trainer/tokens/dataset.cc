@@ -146,7 +146,7 @@ SplitCounts Dataset::CountSplits(int64_t num_sequences) const {
   const int64_t first = validation_begin_, end = tokens_.num_tokens();
   const auto vocab_size = static_cast<size_t>(tokens_.vocab_size());
   auto facts = RecallTokens(prefix_);
-  // Facts of another structure, or with ids that Read refuses, are dropped.
+  // Drops facts of another text, or with ids that Read refuses.
   if (facts && (facts->counts.size() > vocab_size || Sum(facts->counts) != end))
     facts.reset();
 
@@ -165,7 +165,7 @@ SplitCounts Dataset::CountSplits(int64_t num_sequences) const {
   } else {
     counts.training = CountIds(0, first);
   }
-  // The shorter way: the targets, or what the split has besides.
+  // Counts whichever part is shorter: the targets, or the rest of the split.
   const int64_t targets_end = first + 1 + num_sequences * sequence_length_;
   if (targets_end - first < end - targets_end) {
     counts.targets = CountIds(first + 1, targets_end);

@@ -36,8 +36,8 @@ struct SplitCounts {
 // context can reach.
 double UnigramLoss(const SplitCounts& counts);
 
-// Bytes of text for each token, the ends of documents counted among the tokens;
-// nullopt where the tokens do not tell (Tokenizer::TextBytes).
+// Bytes of text per token, where ends of documents count as tokens; nullopt if
+// the tokens do not determine the bytes (Tokenizer::TextBytes).
 struct BytesPerToken {
   std::optional<double> training, targets;
 };
@@ -48,11 +48,11 @@ class Dataset {
  public:
   // Takes vocabulary, sequence length, batch, split and seed from `config`.
   // Throws what TokenFile throws, and DataError with the remedy if the corpus
-  // is too small for one batch or one validation sequence. Whether PREFIX.json
-  // fits `config` and the files are undamaged is IdentifyRun's business
-  // (prepared_corpus.h).
+  // is too small for one batch or one validation sequence. IdentifyRun
+  // (prepared_corpus.h) checks that PREFIX.json fits `config` and that the
+  // files are undamaged.
   //
-  //   trains  whether batches will be asked for: else none need be there
+  //   trains  whether batches will be asked for; if not, none need exist
   Dataset(const Config& config, const std::filesystem::path& prefix,
           bool trains = true);
 
@@ -70,7 +70,7 @@ class Dataset {
   void FillBatch(int64_t step, int64_t first, int64_t count,
                  std::span<int32_t> inputs, std::span<int32_t> targets) const;
 
-  // Held-out sequences [first, first + count), in order of the text.
+  // Writes held-out sequences [first, first + count), in the order of the text.
   void FillValidation(int64_t first, int64_t count, std::span<int32_t> inputs,
                       std::span<int32_t> targets) const;
 

@@ -92,8 +92,8 @@ TEST(Dataset, RoundsTheHeldOutDocumentsHalfUp) {
   }
 }
 
-// Also if epochs end inside a batch: no held-out token is ever trained on, and
-// every training token but the first (and a remainder) is a target once.
+// No held-out token is ever trained on, and every training token but the first
+// (and a remainder) is a target once, even if epochs end inside a batch.
 RC_GTEST_PROP(Dataset, AnEpochPredictsEveryTokenOnce, ()) {
   const auto lengths = *rc::gen::container<std::vector<int64_t>>(
       40, rc::gen::inRange<int64_t>(0, 40));
@@ -132,7 +132,7 @@ TEST(Dataset, IsAPureFunctionOfTheStep) {
   const Batch whole = GetBatch(data, config, 31, 0, 8);
   const Batch again = GetBatch(Dataset(config, prefix), config, 31, 0, 8);
   EXPECT_EQ(whole.inputs, again.inputs);
-  // Micro-batches give the same, in any order.
+  // Micro-batches have the same sequences, in any order.
   for (int64_t first : {6, 0, 4, 2}) {
     const Batch part = GetBatch(data, config, 31, first, 2);
     EXPECT_EQ(part.targets, Ids(whole.targets.begin() + first * 5,
@@ -179,11 +179,11 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
               2 * (1 + (2 + 1 + 1) * expected) * 0x1p-53);
   EXPECT_EQ(UnigramLoss(data.CountSplits(1)), UnigramLoss(data.CountSplits()));
   EXPECT_EQ(UnigramLoss(data.CountSplits(2)),
-            UnigramLoss(data.CountSplits()));  // there is one
+            UnigramLoss(data.CountSplits()));  // there is only one
 }
 
 TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
-  // Every id occurs as often as every other, so smoothing changes nothing.
+  // All ids occur equally often, so smoothing changes nothing.
   const auto prefix = FreshFolder("uniform") / "t";
   Ids every(16);
   std::iota(every.begin(), every.end(), 0);
@@ -196,7 +196,7 @@ TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
               std::log(16.0), (2 * 2 + 1 + 15 + 1) * 0x1p-53 * std::log(16.0));
 }
 
-// The first token of the held-out document is no target.
+// The first token of the held-out document is not a target.
 TEST(Dataset, BytesBehindTokensAreThoseOfTheText) {
   const Tokenizer tokenizer(TrainTokenizer(TestDocuments(400), 400), "test");
   const auto prefix = FreshFolder("bytes") / "t";

@@ -101,9 +101,10 @@ DigestSum ParseDigestSum(const std::string& hex) {
     const std::string digits = hex.substr(16 * (3 - word), 16);
     sum.words_[word] = ParseNumber<uint64_t>(digits, 16).value_or(0);
   }
-  // Digits that are no number have become zeros.
+  // Text that is not a hex number has become zeros.
   if (sum.Hex() != hex) {
-    throw DataError("\"" + hex + "\" is not a sum of digests, 64 hex digits");
+    throw DataError("\"" + hex +
+                    "\" is not a sum of digests, which has 64 hex digits");
   }
   return sum;
 }
@@ -119,8 +120,8 @@ ShardRecord ParseShardRecord(const Json& json, const std::string& place) {
   ShardRecord record;
   VisitShard(record, [&](const char* key, auto& field) {
     if (!TakeField(json, key, &field)) {
-      throw DataError(
-          fmt::format("{}: \"{}\" is missing or of a wrong type", place, key));
+      throw DataError(fmt::format("{}: \"{}\" is missing or of the wrong type",
+                                  place, key));
     }
   });
   try {
@@ -186,9 +187,9 @@ Manifest ReadManifest(const fs::path& path) {
   }
   TakeField(sums, "repeated", &manifest.repeated);
   if (sums != Sums(manifest, Lines(manifest.shards))) {
-    Refuse(path,
-           "damaged, or changed by hand: its last line is not of the "
-           "others");
+    Refuse(
+        path,
+        "damaged, or changed by hand: its last line does not match the others");
   }
   return manifest;
 }

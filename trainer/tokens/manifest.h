@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// manifest.h - PREFIX.manifest: what each shard of a corpus gave, a line of
-// JSON for each, and a last line with their sums (TOKEN_FILES.md lists the
-// keys).
+// manifest.h - PREFIX.manifest: a line of JSON for each shard of a corpus, and
+// a last line with their sums (TOKEN_FILES.md lists the keys).
 #ifndef SOFTMOE_TRAINER_TOKENS_MANIFEST_H_
 #define SOFTMOE_TRAINER_TOKENS_MANIFEST_H_
 
@@ -18,10 +17,10 @@
 
 namespace softmoe::trainer {
 
-// The sum, modulo 2^256, of numbers that are SHA-256 digests (big-endian). Of
-// the documents of a text it does not depend on their order, so that two forms
-// of a corpus are known as the same; and unlike an exclusive or, it does not
-// lose a document that is there twice.
+// The sum, modulo 2^256, of SHA-256 digests as numbers (big-endian). The sum
+// over the documents of a text does not depend on their order, so two forms of
+// a corpus are recognized as the same; unlike an exclusive or, it does not lose
+// a document that occurs twice.
 class DigestSum {
  public:
   void Add(const Sha256Digest& digest);
@@ -35,7 +34,7 @@ class DigestSum {
   std::array<uint64_t, 4> words_ = {};  // the lowest first
 };
 
-// The sum that Hex prints so. Throws DataError for anything else.
+// Parses what DigestSum::Hex prints. Throws DataError for anything else.
 DigestSum ParseDigestSum(const std::string& hex);
 
 struct ShardRecord {
@@ -57,26 +56,26 @@ struct ShardRecord {
 };
 
 nlohmann::ordered_json ToJson(const ShardRecord& record);
-// Throws DataError that names `place` and the key.
+// Throws a DataError that names `place` and the key.
 ShardRecord ParseShardRecord(const nlohmann::ordered_json& json,
                              const std::string& place);
 
-// All shards, in order. `repeated` is known at the end only.
+// All shards, in order. `repeated` is known only at the end.
 struct Manifest {
   std::vector<ShardRecord> shards;
   int64_t repeated = 0;  // documents that equal one before them
 };
 
-// The sums over the shards. `first` names at most Skipped::kNamed bad ones;
-// text_sha256 is that of a single shard, or of the shards' in order, a line
-// each.
+// Returns the sums over the shards. `first` names at most Skipped::kNamed bad
+// documents; `text_sha256` is that of a single shard, else the SHA-256 of the
+// shards' text_sha256 in order, one per line.
 ShardRecord Total(const std::vector<ShardRecord>& shards);
 
 // Writes the manifest. Throws EnvironmentError.
 void WriteManifest(const std::filesystem::path& path, const Manifest& manifest);
 
-// Throws EnvironmentError if it is missing, DataError with the remedy if it is
-// damaged, of another version, or not of its shards.
+// Reads a manifest. Throws EnvironmentError if it is missing, DataError with
+// the remedy if it is damaged or of another version, or its sums are wrong.
 Manifest ReadManifest(const std::filesystem::path& path);
 
 }  // namespace softmoe::trainer

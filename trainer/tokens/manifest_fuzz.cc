@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads any bytes as PREFIX.manifest, and a line of it as a record. An accepted
-// one reads back after writing.
+// Reads any bytes as PREFIX.manifest, and as a line of it. What is accepted
+// reads back after writing.
 #include <nlohmann/json.hpp>
 
 #include "core/files/atomic_file.h"
@@ -16,7 +16,7 @@ void FuzzOne(std::string_view input) {
   WriteScratch(path, input);
   trainer::Manifest manifest;
   if (!Accepts([&] { manifest = trainer::ReadManifest(path); })) {
-    // Past the seal, which bytes hardly pass.
+    // Gets past the seal, which arbitrary bytes hardly ever do.
     if (!Accepts([&] {
           manifest.shards = {
               trainer::ParseShardRecord(ParseJsonObject(input), "line")};

@@ -46,18 +46,18 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// Increased when the same corpus and options would give other token files.
+// Must be increased when the same corpus and options give other token files.
 constexpr int kPreparationVersion = 6;
 
 // Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 1 << 20;
 
-// Whoever waits is told of files that are read whole, from this size on.
+// Files of at least this size are announced before they are read whole.
 constexpr int64_t kNotedBytes = 4'000'000'000;
 
 constexpr const char* kStopped =
-    "no token files were written yet; the same command goes on, and keeps the "
-    "shards that were finished";
+    "no token files have been written yet; the same command continues, and "
+    "keeps the finished shards";
 
 // Passes on whole documents as long as they fit into `max_bytes` together.
 class FirstBytes : public DocumentSource {
@@ -119,7 +119,7 @@ class BatchEncoder {
 // Encodes shards into a store.
 class ShardEncoder {
  public:
-  // `with_bad`: shards that lack bad documents count as encoded.
+  // `with_bad`: shards without their bad documents count as encoded.
   ShardEncoder(ShardStore* store, bool with_bad, const Tokenizer& tokenizer,
                int threads)
       : store_(*store),
@@ -137,7 +137,7 @@ class ShardEncoder {
       wanted = go_on(source->input_bytes());
       return batch;
     };
-    // Where several threads encode, the next batch is read meanwhile.
+    // If several threads encode, the next batch is read in the meantime.
     Strings batch = read();
     while (!batch.empty() && wanted) {
       std::future<Strings> next = std::async(
@@ -211,9 +211,8 @@ class Preparation {
       RefuseToPrepare(data_, vocab_size_, options_.places);
     }
 
-    // The name has the corpus's in place of the text's key, so that a file that
-    // is replaced because it was damaged does not make the work on the others
-    // void.
+    // The folder is named after the corpus, not after the key of its text, so
+    // that replacing a damaged file does not void the work on the others.
     const fs::path work = cache_ / "tokens" / (Key(corpus_.name) + ".work");
     const auto lock = Lock(work);
     if (FindCached(folder / "tokens", &cached)) {
@@ -232,7 +231,7 @@ class Preparation {
       throw;
     }
     RemoveFolder(work);
-    // This does not hash again what was hashed when it was written.
+    // Does not hash again what was hashed when it was written.
     PreparedCorpus prepared = ReadPreparedCorpus(folder / "tokens");
     prepared.corpus = data_.corpus;
     return prepared;
@@ -267,7 +266,7 @@ class Preparation {
     if (!absent) NoteReading(what, static_cast<int64_t>(bytes));
   }
 
-  // Of C4's shards only samples are read for that.
+  // Hashing C4 reads only samples of its shards.
   void NoteHashing(const char* what, int64_t bytes) {
     if (!data_.corpus.starts_with("c4")) NoteReading(what, bytes);
   }
@@ -287,7 +286,7 @@ class Preparation {
     if (pieces == vocab_size_) return;
     throw ConfigError(
         fmt::format("{}: a tokenizer of {} pieces, not of {}; leave "
-                    "--vocab-size out, or say {}",
+                    "--vocab-size out, or set it to {}",
                     name, pieces, vocab_size_, pieces));
   }
 
@@ -325,14 +324,14 @@ class Preparation {
     const int64_t bad =
         Total(ReadManifest(WithSuffix(prefix, ".manifest")).shards).bad;
     if (bad == 0 || options_.read.on_bad == OnBad::kSkip) return;
-    Note(
-        fmt::format("found what --on-bad=skip prepared: {} bad documents are "
-                    "not in it; to have them refused, delete {}.*",
-                    bad, prefix.string()));
+    Note(fmt::format(
+        "found tokens prepared with --on-bad=skip: {} bad documents were left "
+        "out; to have such documents refused, delete {}.*",
+        bad, prefix.string()));
   }
 
-  // One process at a time works in the folder, which the one before may have
-  // removed at its end.
+  // Lets one process at a time work in the folder, which the process before it
+  // may have removed when it ended.
   std::unique_ptr<FolderLock> Lock(const fs::path& work) {
     bool said = false;
     for (int failures = 0;;) {
@@ -348,7 +347,7 @@ class Preparation {
         if (fs::exists(work)) return lock;
         failures = 0;
       } catch (const EnvironmentError&) {
-        // It may have been removed, and made by a third one.
+        // The folder may have been removed, and then made by a third process.
         if (fs::exists(work) && ++failures == 3) throw;
       }
     }
@@ -374,7 +373,7 @@ class Preparation {
   void Prepare(const fs::path& work) {
     Note(fmt::format("{}: {}", corpus_.name, corpus_.description));
     const fs::path prefix = work / "done" / "tokens";
-    // At the least, before a part is read to know it better.
+    // A lower estimate, before part of the corpus is read for a better one.
     const auto expected =
         ExpectedDisk(data_, vocab_size_,
                      SizeOfCorpus(data_.corpus, cache_, options_.places));
@@ -385,7 +384,7 @@ class Preparation {
     CheckDisk(first, work);
     const Tokenizer tokenizer(first.model,
                               WithSuffix(prefix, ".model").string());
-    // Of a process that ended after the last shard: all are kept.
+    // If a process ended after the last shard, all its tokens are kept.
     std::error_code ignored;
     fs::rename(WithSuffix(prefix, ".bin"), work / "tokens.bin", ignored);
     RemoveFolder(work / "done");
@@ -405,7 +404,7 @@ class Preparation {
     WritePreparedCorpus(result);
   }
 
-  // The shards, as far as they are used.
+  // The shards of the part of the corpus that is used.
   ShardList Shards() const {
     if (data_.max_bytes == 0) return corpus_.shards();
     const auto begin = [this] {
@@ -422,8 +421,8 @@ class Preparation {
     };
   }
 
-  // First pass: sizes, and a sample to train the tokenizer on, unless one is
-  // given. A model that was trained on the same shards is found again.
+  // First pass: measures the text, and samples it to train the tokenizer on,
+  // unless one is given. Reuses a model that was trained on the same shards.
   SampledTokenizer MakeTokenizer(const fs::path& work) {
     auto found = FindTokenizer(work, SampledShards(Shards()));
     if (found) return *found;
@@ -458,8 +457,8 @@ class Preparation {
         given_model_, [this](const std::string& line) { Note(line); }, work);
   }
 
-  // What is to come, by what was sampled: so many bytes of text in a byte of
-  // files, and tokens as the tokenizer makes them of a part of it.
+  // Requires disk for the whole corpus, estimated from the sample's bytes of
+  // text per byte of files, and bytes of text per token.
   void CheckDisk(const SampledTokenizer& first, const fs::path& work) const {
     const SampledText& sampled = first.sampled;
     const double share = static_cast<double>(corpus_.bytes) /
@@ -477,8 +476,8 @@ class Preparation {
                           .total());
   }
 
-  // Throws EnvironmentError unless there are `needed` bytes, with those that
-  // the work has taken already.
+  // Throws EnvironmentError unless `needed` bytes are free, counting those that
+  // the work already takes.
   void RequireDisk(const fs::path& work, int64_t needed) const {
     for (const auto& file : fs::recursive_directory_iterator(work)) {
       if (file.is_regular_file()) {
@@ -497,8 +496,8 @@ class Preparation {
   // Second pass: tokens.
   void Encode(const Tokenizer& tokenizer, const fs::path& work,
               PreparedCorpus* result) {
-    // Finished shards are kept that are still the first of the corpus, and lack
-    // no document that is to be refused.
+    // Keeps finished shards that are still the first of the corpus and lack no
+    // document that must be refused.
     const bool with_bad = options_.read.on_bad == OnBad::kSkip;
     ShardList shards = Shards();
     Shard taken;  // the last one from the list
@@ -516,8 +515,7 @@ class Preparation {
       kept.bytes += shard.bytes;
     }
     if (kept.shards > 0) {
-      Note(fmt::format("going on behind {} shards that are finished",
-                       kept.shards));
+      Note(fmt::format("continuing after {} finished shards", kept.shards));
     }
     if (num_taken > kept.shards) {
       shards = Before(std::move(taken), std::move(shards));
@@ -531,7 +529,7 @@ class Preparation {
       Follow(at_work, "prepare: encoding, bytes of files", corpus_.bytes, kept,
              [&] { store.AppendNext(); });
     } catch (...) {
-      // A tokenizer may have taken minutes.
+      // On a signal, too: the tokenizer may have taken minutes.
       keeps_work_ = keeps_work_ || store.HasWork() || stop_.requested();
       throw;
     }
@@ -558,8 +556,8 @@ class Preparation {
     if (corpus_.current_key() == corpus_.key) return;
     keeps_work_ = false;
     throw DataError(fmt::format(
-        "corpus {}: its text changed while it was read; nothing was kept. Give "
-        "the same command again when nobody writes there any more",
+        "corpus {}: its text changed while it was read; nothing was kept. Run "
+        "the same command again once nothing writes there any more",
         corpus_.name));
   }
 
@@ -585,7 +583,7 @@ class Preparation {
                                  : static_cast<int>(options_.threads);
   }
 
-  // How many of the threads work at shards of their own.
+  // How many threads work on shards of their own.
   int Workers() const {
     if (data_.max_bytes != 0) return 1;
     return static_cast<int>(
@@ -629,7 +627,7 @@ class Preparation {
   std::string given_model_;  // the file of options_.tokenizer, or ""
   StopSignal stop_;
   Corpus corpus_;
-  // Whether the work's folder has what the same command goes on from.
+  // Whether the work folder has anything from which the same command goes on.
   bool keeps_work_ = false;
 };
 
@@ -651,8 +649,8 @@ void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
     command += fmt::format(" --max-bytes {}", data.max_bytes);
   }
   throw EnvironmentError(
-      fmt::format("{} is not prepared; do that first, where no GPU waits for "
-                  "it: `{}`",
+      fmt::format("{} is not prepared; prepare it first, where no GPU has to "
+                  "wait for it: `{}`",
                   data.corpus, command));
 }
 

@@ -27,29 +27,29 @@ struct PrepareOptions {
   bool verify = false;  // compare the files with their publishers' hashes
   int64_t threads = 0;  // 0: one per available core
   bool quiet = false;   // no progress on stderr
-  // Throws EnvironmentError with the command that prepares the corpus where its
-  // tokens are not there yet.
+  // If the tokens are not in the cache, throws EnvironmentError with the
+  // command that prepares the corpus.
   bool only_find = false;
   // Receives one line per stage; empty: printed on stderr, unless `quiet`.
   std::function<void(const std::string&)> notify = {};
 };
 
 // Makes the token files of `data.corpus` for a vocabulary of `vocab_size` (0:
-// that of the given tokenizer), or finds them: the cache is keyed by the text
-// and by everything else on which they depend, and an entry appears in it whole
-// or not at all. Downloads a stand-in corpus that is not there yet. The same
-// corpus and options give the same bytes, for any number of threads,
+// that of the given tokenizer), or finds them in the cache. The cache is keyed
+// by the text and by everything else on which they depend, and an entry appears
+// in it whole or not at all. Downloads a stand-in corpus that is missing. The
+// same corpus and options give the same bytes, for any number of threads,
 // interrupted or not: shards that were finished when a process was stopped or
 // killed are kept for the next.
 //
-// Throws ConfigError (unknown corpus; another vocabulary than the given
+// Throws ConfigError (unknown corpus; a vocabulary size other than the given
 // tokenizer's, or than any can have), DataError (empty or binary corpus, one
 // too small for the vocabulary, or changed while it was read), EnvironmentError
 // (offline, missing file, disk full), StoppedError (stop_signal.h).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 
-// Throws that EnvironmentError; `places` as in PrepareOptions.
+// Throws the EnvironmentError of PrepareOptions::only_find; `places` as there.
 [[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
                                   const CorpusPlaces& places);
 

@@ -34,8 +34,8 @@ constexpr const char* kDescription =
     "  PREFIX.model             the tokenizer\n"
     "  PREFIX.manifest          what each file of the corpus gave\n"
     "  PREFIX.json              what they were made from, with hashes\n"
-    "(trainer/TOKEN_FILES.md has every byte). Work that was done before is "
-    "found in the cache, $XDG_CACHE_HOME/softmoe; what was stopped goes on.";
+    "(trainer/TOKEN_FILES.md has every byte). Earlier work is found in the "
+    "cache, $XDG_CACHE_HOME/softmoe; a stopped preparation continues.";
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -51,10 +51,10 @@ constexpr const char* kExamples =
     "  ./bazelw run //:prepare_data -- --corpus path:other.txt --tokenizer "
     "data/novels.model --out data/other\n"
     "\n"
-    "Documents of path:FILE are separated by lines of <|endoftext|>; without "
-    "these, by blank lines; without these, each line is one.\n"
+    "Documents of path:FILE are separated by lines of <|endoftext|>; if it "
+    "has none, by blank lines; if it has neither, each line is a document.\n"
     "Exit codes: 0 done; 2 usage or damaged input; 5 offline, missing file or "
-    "full disk; 75 stopped by a signal, the same command goes on.";
+    "full disk; 75 stopped by a signal, the same command continues.";
 
 struct Arguments {
   DataConfig data;
@@ -87,9 +87,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->capture_default_str()
       ->check(CLI::IsMember(EnumChoices<Normalise>()));
   app->add_option("--on-bad", arguments->on_bad,
-                  "skip: leave out documents that are no text or too long, "
-                  "and say which; damaged files, and what is no text in "
-                  "path:FILE, are errors in any case")
+                  "skip: leave out documents that are not text or too long, "
+                  "and say which; damaged files, and bytes of path:FILE that "
+                  "are not text, are always errors")
       ->capture_default_str()
       ->check(CLI::IsMember({"fail", "skip"}));
   app->add_flag("--verify", arguments->verify,
@@ -101,8 +101,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "Pieces of the tokenizer (key model.vocab_size) [32768, or "
                   "those of --tokenizer]");
   app->add_option("--tokenizer", arguments->tokenizer,
-                  "PREFIX.model of other token files, to encode with it; so a "
-                  "trained model is evaluated on another text");
+                  "PREFIX.model of other token files, to encode with; for "
+                  "evaluating a trained model on another text");
   app->add_option(
          "--max-bytes", arguments->data.max_bytes,
          "Use only this much of the text, in whole documents, e.g. 4MB; "
@@ -111,8 +111,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60, "BYTES"))
       ->capture_default_str();
   app->add_option("--out", arguments->out,
-                  "PREFIX of the files, which are in the cache in any case: "
-                  "links to those, or copies on another disk");
+                  "PREFIX for the files: links to those in the cache, or "
+                  "copies if on another disk");
   app->add_option("--threads", arguments->threads,
                   "Threads for encoding; 0: one per core. Never changes a byte")
       ->capture_default_str()
@@ -139,8 +139,8 @@ void ListCorpora() {
       "parts; plain owt: {}\n"
       "  c4:PATH      C4: a folder of c4-train.*.json.gz, or one such file; "
       "plain c4: {}\n"
-      "  (--place owt=PATH, c4=PATH: elsewhere, under the plain name; --how "
-      "says how to get them)\n"
+      "  (--place owt=PATH or c4=PATH: the plain name is read from there; "
+      "--how says how to get them)\n"
       "Your own, plain, or packed by gzip, xz or zstd:\n"
       "  path:FILE    a UTF-8 text file\n"
       "  jsonl:PATH   a file or folder of JSON lines\n",
@@ -202,8 +202,7 @@ ExitCode Run(const Arguments& arguments) {
   }
   if (arguments.data.corpus.empty()) {
     throw ConfigError(
-        "--corpus is missing; --list shows what there is, --help "
-        "more");
+        "--corpus is missing; --list shows the corpora, --help more");
   }
   std::filesystem::path out;
   if (!arguments.out.empty()) {

@@ -112,7 +112,7 @@ TEST_F(PrepareData, EncodesWithAGivenTokenizer) {
             ReadWholeFile(folder_ / "t.model"));
   const PreparedCorpus given = OpenPreparedCorpus(folder_ / "u", 400);
   Expect(other({"--tokenizer", "t.model"}), 0, {"found in the cache"});
-  // Of its own, the text has other tokens.
+  // With a tokenizer of its own, the text has other tokens.
   Expect(other({"--vocab-size", "400"}), 0, {"of a vocabulary of 400"});
   EXPECT_NE(OpenPreparedCorpus(folder_ / "u", 400).tokens.tokenizer_sha256,
             given.tokens.tokenizer_sha256);
@@ -131,8 +131,8 @@ TEST_F(PrepareData, RefusesAVocabularyBeforeItReadsTheText) {
          {"a tokenizer has 320 to"});
 }
 
-// A process that is killed at any moment, again and again, at last gives the
-// bytes of one that was not.
+// A preparation that is killed at any moment, again and again, in the end gives
+// the bytes of one that was not.
 TEST_F(PrepareData, GoesOnAfterKills) {
   fs::create_directories(folder_ / "shards");
   for (int i = 0; i < 12; ++i) {
@@ -192,7 +192,7 @@ TEST_F(PrepareData, SaysThatTheDiskIsFull) {
   Expect(Run(arguments), 0, {"of a vocabulary of 400"});
 }
 
-// How fast is not tested.
+// The speed itself is not tested.
 TEST_F(PrepareData, IsTimedBesideSpmEncode) {
   const ProgramResult result = RunProgram(
       {fs::absolute("trainer/tokens/bench").string(),

@@ -101,7 +101,7 @@ TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
   EXPECT_EQ(one.corpus_sha256, three.corpus_sha256);
 }
 
-// What is said to be missing is made by the command that is said.
+// The command in the message makes what the message says is missing.
 TEST_F(Prepare, OnlyFindsAndSaysWhatMakesTheRest) {
   const fs::path shard = folder_ / "c4" / "c4-train.0.json";
   fs::create_directory(shard.parent_path());
@@ -186,7 +186,7 @@ TEST_F(Prepare, FindsTheWorkOnACopyOfTheText) {
   EXPECT_EQ(copy.prefix, first.prefix);
 }
 
-// What others may use already is not replaced.
+// A copy that others may already use is not replaced.
 TEST_F(Prepare, TakesWhatIsPreparedMeanwhileUnderAnotherName) {
   const std::string name = data_.corpus;
   fs::copy_file(folder_ / "t.txt", folder_ / "copy.txt");
@@ -254,7 +254,7 @@ TEST_F(Prepare, StopsOnASignalAndLeavesNoEntry) {
   EXPECT_FALSE(Run().from_cache);
 }
 
-// To train one takes minutes where texts are large.
+// Training one takes minutes if the text is large.
 TEST_F(Prepare, KeepsATokenizerOnASignal) {
   int trained = 0;
   {
@@ -277,8 +277,8 @@ TEST_F(Prepare, KeepsATokenizerOnASignal) {
   EXPECT_EQ(trained, 1);
 }
 
-// Whoever waits for another makes the folder of the work anew, and finds that
-// all is done.
+// A process that waits for another makes the work folder anew, and then finds
+// that everything is done.
 TEST_F(Prepare, LeavesNoWorkWhereItWasPreparedMeanwhile) {
   const PreparedCorpus first = Run();
   fs::remove(WithSuffix(first.prefix, ".idx"));
@@ -333,8 +333,8 @@ TEST_F(Prepare, RefusesEmptyAndBinaryText) {
 }
 
 TEST_F(Prepare, TextThatChangesMeanwhileIsNotKept) {
-  // Longer, shorter, and equally many other bytes; changed between the two
-  // passes.
+  // A longer text, a shorter one, and another one of the same length, each put
+  // in place between the two passes.
   const std::string old = TestText(documents_);
   std::string other = old;
   std::swap(other[0], other[1]);
@@ -392,12 +392,12 @@ class PrepareShards : public Prepare {
   void WriteShard(int i, const std::string& lines) {
     WriteGzip(folder_ / "shards" / (std::to_string(i) + ".json.gz"), lines);
   }
-  // Prepares until a bad shard comes, which is then replaced; returns the
-  // folder of the work.
+  // Prepares up to a bad shard, which is then replaced; returns the work
+  // folder.
   fs::path LeaveFourShards() {
     const auto notify = notify_;
     notify_ = [this](const std::string& line) {
-      // After the first pass has read it.
+      // The first pass has read it by then.
       if (line.starts_with("training")) WriteShard(4, "{\n");
     };
     EXPECT_THROW(Run(2), DataError);
@@ -418,7 +418,7 @@ class PrepareShards : public Prepare {
 };
 
 TEST_F(PrepareShards, SameBytesForAnyNumberOfThreads) {
-  // More than what the tokenizer is trained on.
+  // More text than the tokenizer is trained on.
   std::string lines;
   for (const auto& text : TestDocuments(20000, kShards)) lines += Line(text);
   ASSERT_GT(std::ssize(lines), TokenizerSampleBytes(kVocabSize));
@@ -428,7 +428,7 @@ TEST_F(PrepareShards, SameBytesForAnyNumberOfThreads) {
   ExpectEqual(one, Run(20, "twenty"));
 }
 
-// All documents in order, and in the manifest what each shard gave.
+// All documents are in order, and the manifest has what each shard gave.
 TEST_F(PrepareShards, TokensAreTheDocumentsInTheOrderOfTheShards) {
   WriteShard(2, Line("twice") + Line("") + Line("twice") + Lines(2));
   const PreparedCorpus corpus = Run(2);
@@ -462,7 +462,7 @@ TEST_F(PrepareShards, TokensAreTheDocumentsInTheOrderOfTheShards) {
   }
   EXPECT_EQ(corpus.num_documents, d);
   EXPECT_EQ(corpus.num_tokens, begin);
-  // The grammar repeats itself, too.
+  // The grammar repeats documents, too.
   std::set<std::string> distinct = {"twice"};
   for (int i = 0; i < kShards; ++i) {
     for (auto& text : TestDocuments(60 + 40 * i, i)) distinct.insert(text);
@@ -470,7 +470,7 @@ TEST_F(PrepareShards, TokensAreTheDocumentsInTheOrderOfTheShards) {
   EXPECT_EQ(manifest.repeated, d - static_cast<int64_t>(distinct.size()));
 }
 
-// The sum of the documents' hashes is of the text, whatever its form.
+// The sum of the documents' hashes depends only on the text, not on its form.
 TEST_F(PrepareShards, TheSameTextInAnotherFormHasTheSameSum) {
   const auto sum = [](const PreparedCorpus& corpus) {
     return Total(ReadManifest(WithSuffix(corpus.prefix, ".manifest")).shards)
@@ -486,8 +486,8 @@ TEST_F(PrepareShards, TheSameTextInAnotherFormHasTheSameSum) {
   EXPECT_NE(sum(Run(2, "more")), shards);
 }
 
-// As its publishers and as mirrors have it: in one tar, documents that are
-// packed together, and plain ones.
+// In the forms of its publishers and of mirrors: one tar, with documents packed
+// together or plain.
 TEST_F(PrepareShards, OpenWebTextGivesTheTokensOfItsDocuments) {
   ArchiveMembers plain;
   std::string lines;
@@ -519,28 +519,28 @@ TEST_F(PrepareShards, OpenWebTextGivesTheTokensOfItsDocuments) {
   }
 }
 
-// What was finished before a shard that turns out to be bad is not lost: when
-// that is replaced, only it and those behind it are read again.
+// Shards finished before a bad one are not lost: once the bad one is replaced,
+// only it and those after it are read again.
 TEST_F(PrepareShards, GoesOnBehindWhatIsFinished) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
   notify_ = [this](const std::string& line) {
     notes_ += line + "\n";
-    // After the first pass has read it.
+    // The first pass has read it by then.
     if (line.starts_with("training")) WriteShard(4, Lines(4) + "{\n");
   };
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Run(2); }),
                    "4.json.gz:221: ", "--on-bad=skip"));
-  EXPECT_FALSE(Says(notes_, "going on behind"));
+  EXPECT_FALSE(Says(notes_, "continuing after"));
   WriteShard(4, Lines(4));
   ExpectEqual(Run(2), unbroken);
-  EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+  EXPECT_TRUE(Says(notes_, "continuing after 4 finished shards"));
 }
 
-// As by a disk that is full, before a shard is encoded.
+// Refused before a shard is encoded, as by a full disk.
 TEST_F(PrepareShards, KeepsWhatIsFinishedWhenItIsRefused) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
   const fs::path work = LeaveFourShards();
-  // In place of a file that the work goes on in.
+  // A folder in place of a file to which the work appends.
   fs::rename(work / "lengths", work / "moved");
   fs::create_directory(work / "lengths");
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run(2); }),
@@ -549,11 +549,11 @@ TEST_F(PrepareShards, KeepsWhatIsFinishedWhenItIsRefused) {
   fs::rename(work / "moved", work / "lengths");
   notes_.clear();
   ExpectEqual(Run(2), unbroken);
-  EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+  EXPECT_TRUE(Says(notes_, "continuing after 4 finished shards"));
   EXPECT_FALSE(Says(notes_, "training a tokenizer"));
 }
 
-// What is finished is hashed first, which takes minutes if it is large.
+// Finished shards are hashed first, which takes minutes if they are large.
 TEST_F(PrepareShards, StopsWhileItChecksWhatIsFinished) {
   LeaveFourShards();
   notes_.clear();
@@ -566,10 +566,10 @@ TEST_F(PrepareShards, StopsWhileItChecksWhatIsFinished) {
     };
     EXPECT_THROW(Run(2), StoppedError);
   }
-  EXPECT_FALSE(Says(notes_, "going on behind"));
+  EXPECT_FALSE(Says(notes_, "continuing after"));
   notify_ = notify;
   Run(2);
-  EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+  EXPECT_TRUE(Says(notes_, "continuing after 4 finished shards"));
 }
 
 // A process may end after the last shard, too.
@@ -584,7 +584,7 @@ TEST_F(PrepareShards, KeepsAllShardsIfTheyCannotBePlaced) {
   fs::remove(tokens / (key + ".lock"));
   notes_.clear();
   ExpectEqual(Run(2), unbroken);
-  EXPECT_TRUE(Says(notes_, "going on behind 7 shards that are finished"));
+  EXPECT_TRUE(Says(notes_, "continuing after 7 finished shards"));
 }
 
 // A kill may leave a part of a folder that was being removed.
@@ -594,7 +594,7 @@ TEST_F(PrepareShards, BeginsAgainWithoutTheTokenizer) {
   ExpectEqual(Run(2), unbroken);
 }
 
-// All threads write when the disk is full, and the one that appends, too.
+// All threads write when the disk is full, including the one that appends.
 TEST_F(PrepareShards, GoesOnAfterAFullDisk) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
   const Manifest manifest =
@@ -606,7 +606,7 @@ TEST_F(PrepareShards, GoesOnAfterAFullDisk) {
       EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run(3, cache); }),
                        cache, std::strerror(EFBIG)));
     }
-    // Whole shards in the folder of the work, and nothing under the key.
+    // The work folder holds whole shards, and the key has no entry.
     for (const auto& entry :
          fs::recursive_directory_iterator(folder_ / cache / "tokens")) {
       const std::string name = entry.path().filename();
@@ -615,12 +615,12 @@ TEST_F(PrepareShards, GoesOnAfterAFullDisk) {
     }
     notes_.clear();
     ExpectEqual(Run(3, cache), unbroken);
-    EXPECT_TRUE(Says(notes_, "going on behind"));
+    EXPECT_TRUE(Says(notes_, "continuing after"));
     EXPECT_FALSE(Says(notes_, "training a tokenizer"));
   }
 }
 
-// Shards behind one that has changed since are not believed.
+// Shards after one that has changed are not trusted.
 TEST_F(PrepareShards, AChangedShardIsReadAgain) {
   LeaveFourShards();
   WriteShard(1, Lines(1) + Line("another text"));
@@ -637,14 +637,15 @@ TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   std::string said;
   notify_ = [&](const std::string& line) { said += line + "\n"; };
   EXPECT_TRUE(Run().from_cache);  // with its provenance
-  EXPECT_TRUE(Says(said, "found what --on-bad=skip prepared: 2 bad documents"));
+  EXPECT_TRUE(
+      Says(said, "found tokens prepared with --on-bad=skip: 2 bad documents"));
   // Without the manifest it is not known what was left out.
   fs::remove(WithSuffix(corpus.prefix, ".manifest"));
   EXPECT_THROW(Run(), DataError);
   EXPECT_TRUE(Says(said, "making it again"));
 }
 
-// What --on-bad=skip has finished lacks what is to be refused.
+// What --on-bad=skip has finished lacks documents that must be refused.
 TEST_F(PrepareShards, RefusesWhatAnotherCommandHasLeftOut) {
   WriteShard(1, Lines(1) + "{\n");
   on_bad_ = OnBad::kSkip;
@@ -652,7 +653,7 @@ TEST_F(PrepareShards, RefusesWhatAnotherCommandHasLeftOut) {
   const fs::path shard = folder_ / "shards" / "4.json.gz";
   const std::string whole = ReadWholeFile(shard);
   notify_ = [&](const std::string& line) {
-    // After the first pass has read it.
+    // The first pass has read it by then.
     if (!line.starts_with("training")) return;
     WriteFileAtomically(shard, whole.substr(0, whole.size() / 2));
   };
@@ -663,10 +664,10 @@ TEST_F(PrepareShards, RefusesWhatAnotherCommandHasLeftOut) {
   on_bad_ = OnBad::kFail;
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Run(2); }),
                    "1.json.gz:101: no JSON", "--on-bad=skip"));
-  EXPECT_TRUE(Says(notes_, "going on behind 1 shards that are finished"));
+  EXPECT_TRUE(Says(notes_, "continuing after 1 finished shards"));
 }
 
-// Nor is one believed that waits for those before it.
+// The same holds for a shard that waits for those before it.
 TEST_F(PrepareShards, EncodesAShardThatLacksABadDocumentAgain) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
   const fs::path work = LeaveFourShards();
@@ -680,7 +681,7 @@ TEST_F(PrepareShards, EncodesAShardThatLacksABadDocumentAgain) {
   ExpectEqual(Run(2), unbroken);
 }
 
-// The bad line at the beginning is counted, the one behind data.max_bytes is
+// The bad line at the beginning is counted; the one after data.max_bytes is
 // not.
 TEST_F(PrepareShards, ReadsNothingBehindTheFirstBytes) {
   std::string lines = "{\n";
@@ -853,15 +854,15 @@ TEST_F(Prepared, RefusesKeysThatAreMissingOrOfAWrongType) {
     WriteFileAtomically(path, Sealed(ParseJsonObject(text)).dump());
   };
   replace("\"vocab_size\": 400", "\"vocab_size\": \"400\"");
-  ExpectRefused("\"vocab_size\" is missing or of a wrong type");
+  ExpectRefused("\"vocab_size\" is missing or of the wrong type");
   replace("\"vocab_size\": 400", "\"vocab_size\": -4");
-  ExpectRefused("\"vocab_size\" is missing or of a wrong type");
+  ExpectRefused("\"vocab_size\" is missing or of the wrong type");
   replace("\"tokens_sha256\"", "\"tokens_sha\"");
   ExpectRefused("\"tokens_sha256\" is missing");
   replace("\"max_bytes\": 0", "\"max_bytes\": -1");
-  ExpectRefused("\"max_bytes\" or \"normalise\" has a value that");
+  ExpectRefused("\"max_bytes\" or \"normalise\" has an unknown value");
   replace("\"normalise\": \"none\"", "\"normalise\": \"some\"");
-  ExpectRefused("\"max_bytes\" or \"normalise\" has a value that");
+  ExpectRefused("\"max_bytes\" or \"normalise\" has an unknown value");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kCorpusVersion = 2;
-// Far more than PREFIX.json and PREFIX.manifest have.
+// Far more than PREFIX.json and PREFIX.manifest take.
 constexpr uintmax_t kMaxDescriptionBytes = uintmax_t{1} << 26;
 
 // The one list of keys: `visit(key, field)` for each.
@@ -58,14 +58,14 @@ void CheckHash(const fs::path& path, const std::string& found,
       path.string(), found, expected, kMakeTokensAgain));
 }
 
-// Token files are never changed, only replaced: a link is as good as a copy.
+// Token files are never changed, only replaced, so a link is as good as a copy.
 bool LinkFile(const fs::path& from, const fs::path& to) {
   const fs::path made = to.string() + ".link";
   std::error_code error;
   fs::remove(made, error);
   fs::create_hard_link(from, made, error);
   if (!error) fs::rename(made, to, error);
-  // It is still there where `to` was such a link: rename does nothing then.
+  // Where `to` was already such a link, rename does nothing and `made` remains.
   std::error_code ignored;
   fs::remove(made, ignored);
   return !error;
@@ -128,12 +128,11 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
   VisitCorpus(corpus, [&](const char* key, auto& field) {
     if (!TakeField(json, key, &field)) {
       throw DataError(
-          fmt::format("{}: key \"{}\" is missing or of a wrong "
-                      "type; {}",
+          fmt::format("{}: key \"{}\" is missing or of the wrong type; {}",
                       path.string(), key, kMakeTokensAgain));
     }
   });
-  // Not all have these.
+  // These keys are optional.
   TakeField(json, "text_of", &corpus.text_of);
   int64_t max_bytes = 0;
   if (TakeField(json, "max_bytes", &max_bytes)) corpus.max_bytes = max_bytes;
@@ -144,7 +143,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
   if (corpus.max_bytes.has_value() != json.contains("max_bytes") ||
       corpus.normalise.has_value() != json.contains("normalise")) {
     throw DataError(fmt::format(
-        "{}: \"max_bytes\" or \"normalise\" has a value that is not known; {}",
+        "{}: \"max_bytes\" or \"normalise\" has an unknown value; {}",
         path.string(), kMakeTokensAgain));
   }
   return corpus;
@@ -168,8 +167,8 @@ void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus) {
   std::string other;
   if (corpus.corpus != data.corpus) {
     other = fmt::format(
-        "corpus '{}' ({}), but data.corpus is '{}'; set it, also where one "
-        "text has both names",
+        "corpus '{}' ({}), but data.corpus is '{}'; set it, even if both names "
+        "mean the same text",
         corpus.corpus, corpus.description, data.corpus);
   } else if (corpus.max_bytes.value_or(data.max_bytes) != data.max_bytes) {
     other = fmt::format(
@@ -184,10 +183,10 @@ void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus) {
         corpus.corpus, EnumName(*corpus.normalise), EnumName(data.normalise));
   }
   if (other.empty()) return;
-  throw DataError(fmt::format(
-      "{}: tokens of {}, or give the PREFIX of other tokens, or have them "
-      "found: `train --corpus` does that, and a grid without --tokens",
-      WithSuffix(corpus.prefix, ".json").string(), other));
+  throw DataError(
+      fmt::format("{}: tokens of {}, or give the PREFIX of other tokens, or "
+                  "let `train --corpus` or a grid without --tokens find them",
+                  WithSuffix(corpus.prefix, ".json").string(), other));
 }
 
 PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
@@ -203,7 +202,7 @@ PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
 }
 
 void RequireReplaceable(const fs::path& prefix) {
-  // One of the two is there whenever a copy has begun.
+  // One of the two files exists as soon as a copy has begun.
   const auto is_ours = [&](const char* suffix, const auto& read) {
     const fs::path path = WithSuffix(prefix, suffix);
     std::error_code error;

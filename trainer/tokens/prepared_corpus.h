@@ -36,10 +36,10 @@ struct PreparedCorpus {
   std::string corpus_sha256;  // of the documents, a NUL after each
   TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
   // For a published corpus: its name if this is the whole of it, else what is
-  // missing. PREFIX.json leaves it out if empty.
+  // missing. If empty, PREFIX.json leaves it out.
   std::string text_of;
   // How much of the text was taken, and in which form (DataConfig); the records
-  // in golden/runs do not say.
+  // in golden/runs have neither.
   std::optional<int64_t> max_bytes;
   std::optional<Normalise> normalise;
   bool from_cache = false;  // not in PREFIX.json
@@ -48,14 +48,14 @@ struct PreparedCorpus {
 // Writes PREFIX.json. Throws EnvironmentError.
 void WritePreparedCorpus(const PreparedCorpus& corpus);
 
-// Reads PREFIX.json and checks tokens, index and tokenizer against its hashes;
-// those of tokens and index are remembered (token_memory.h). PREFIX.manifest is
-// not read.
+// Reads PREFIX.json and checks tokens, index and tokenizer against its hashes.
+// The hashes of tokens and index are remembered (token_memory.h).
+// PREFIX.manifest is not read.
 //
 //   vocab_size  what the configuration requires (model.vocab_size); 0: any
 // Throws EnvironmentError if a file is missing, DataError with the remedy if
 // one is damaged, exchanged, or made for another vocabulary, StoppedError after
-// a signal while another process read them (token_memory.h).
+// a signal while another process reads them (token_memory.h).
 PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
                                   int64_t vocab_size = 0);
 
@@ -66,10 +66,10 @@ PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix,
                                   int64_t vocab_size = 0);
 
 // Throws DataError if these are not tokens of `data.corpus`, or of another part
-// or form of it than `data` says, as far as they tell.
+// or form of it than `data` asks for, as far as PREFIX.json tells.
 void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus);
 
-// Converts to the text of PREFIX.json and back; messages of errors name `path`.
+// Convert to the text of PREFIX.json and back; error messages name `path`.
 std::string PreparedCorpusText(const PreparedCorpus& corpus);
 PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const std::filesystem::path& path);
@@ -83,13 +83,13 @@ void RequireReplaceable(const std::filesystem::path& prefix);
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
 
-// The identity of a run of `config` on the token files PREFIX.{bin,idx}
-// computed on `where`. With PREFIX.json the files are checked against it, and
-// the tokenizer is tried in a child process: call it before threads work. They
-// then take Tokenizer::FromCheckedFile. Without it, the files are hashed, every
-// id is checked, and the run has no tokenizer. Either way each machine reads
-// them once. Throws EnvironmentError if a file is missing, DataError if one is
-// damaged, exchanged, or has a larger vocabulary.
+// Returns the identity of a run of `config` on the token files PREFIX.{bin,idx}
+// computed on `where`. With PREFIX.json, the files are checked against it, and
+// the tokenizer is tried in a child process: call this before threads work.
+// They can then use Tokenizer::FromCheckedFile. Without it, the files are
+// hashed, every id is checked, and the run has no tokenizer. Either way, each
+// machine reads the files once. Throws EnvironmentError if a file is missing,
+// DataError if one is damaged, exchanged, or has a larger vocabulary.
 RunIdentity IdentifyRun(const Config& config,
                         const std::filesystem::path& prefix,
                         const optimized::DeviceIdentity& where);

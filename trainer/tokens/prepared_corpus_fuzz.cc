@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads any bytes as PREFIX.json, and objects in them as if they were sealed.
-// An accepted one reads back after writing.
+// What is accepted reads back after writing.
 #include <nlohmann/json.hpp>
 
 #include "core/files/atomic_file.h"

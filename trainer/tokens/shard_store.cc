@@ -90,8 +90,8 @@ int64_t SumLengths(const InputFile& file, int64_t begin, int64_t end) {
 
 }  // namespace
 
-// Where there are many, in less memory than the lengths of all documents take,
-// which Finish holds next: of C4's 3 GB of numbers a third is sorted at a time.
+// Sorts many numbers in parts, in less memory than the lengths of all documents
+// take, which Finish holds next: of C4's 3 GB of numbers, a third at a time.
 int64_t CountRepeated(const InputFile& file, int64_t sorted) {
   constexpr int64_t kMostParts = 3;
   const int64_t count = file.size() / 8;
@@ -161,7 +161,7 @@ void ShardWriter::Commit(ShardRecord about) {
                                   BytesOf(lengths_), BytesOf(documents_)));
 }
 
-// A file that grows, and can be cut.
+// A file that can be appended to and cut.
 class ShardStore::AppendedFile {
  public:
   explicit AppendedFile(fs::path path)
@@ -173,7 +173,7 @@ class ShardStore::AppendedFile {
 
   const fs::path& path() const { return path_; }
   int64_t size() const { return size_; }
-  // Throws away what is behind; what is before must be there.
+  // Discards what lies beyond `size` bytes, which the file must have.
   void Cut(int64_t size) {
     if (::ftruncate(descriptor_, size) != 0)
       throw FileError("write", path_, errno);
@@ -199,7 +199,7 @@ ShardStore::ShardStore(fs::path folder, int64_t vocab_size,
                        const std::function<bool(const ShardRecord&)>& is_kept)
     : folder_(std::move(folder)), vocab_size_(vocab_size) {
   MakeFolder(folder_ / "shards");
-  // What writers left that were killed.
+  // Removes what killed writers left.
   for (const auto& entry : fs::directory_iterator(folder_ / "shards")) {
     std::error_code ignored;
     if (TemporaryFileOwner(entry.path().filename().string()) != 0) {
@@ -217,7 +217,7 @@ void ShardStore::ReadAppended() {
   std::error_code error;
   if (!fs::exists(path, error)) return;
   const std::string text = ReadWholeFile(path);
-  // A torn line, and one of another version, end what is believed.
+  // Reading stops at a torn line, and at one of another version.
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos;
        begin = end + 1) {
     const std::string line = text.substr(begin, end - begin);
@@ -312,14 +312,14 @@ void ShardStore::AppendNext() {
   }
   lengths_->Write(rest->lengths);
   documents_->Write(rest->documents);
-  // Keep can only compare their sizes and a sum; tokens have a hash.
+  // Keep compares only their sizes and a sum; tokens have a hash.
   lengths_->Sync();
   documents_->Sync();
-  // Last: what has no record is cut when the store is opened again.
+  // The record comes last: what has none is cut when the store is opened again.
   records_->Write(JsonLine(ToJson(rest->record)) + "\n");
   if (is_first) {
-    // The copy of an only shard would take its disk twice. After the record:
-    // one without its tokens is cut, too, and the shard still lies here.
+    // The copy of an only shard would take its disk twice. The record comes
+    // first: without its tokens it is cut, too, and the shard is still here.
     std::error_code error;
     fs::rename(shard, tokens_->path(), error);
     if (error) throw FileError("write", tokens_->path(), error.value());
@@ -339,8 +339,9 @@ ShardStore::Result ShardStore::Finish(const fs::path& prefix) {
   const int64_t sum = SumLengths(lengths_file, 0, lengths_->size() / 4);
   if (sum * token_bytes != tokens_->size()) {
     throw DataError(fmt::format(
-        "{}: damaged: the lengths of documents add up to {} tokens, and {} "
-        "were written; the same command goes on with the shards that are whole",
+        "{}: damaged: the lengths of documents add up to {} tokens, but {} "
+        "were written; the same command continues with the shards that are "
+        "whole",
         lengths_->path().string(), sum, tokens_->size() / token_bytes));
   }
   Result result;

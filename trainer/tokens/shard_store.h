@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shard_store.h - the tokens of a corpus while they are made, so that a process
-// that is killed loses only the shards at work.
+// shard_store.h - the tokens of a corpus while they are made, so that a killed
+// process loses only the shards in progress.
 //
 // Shards are encoded in any order, each into files of its own, and then
 // appended in the order of the corpus; the first file becomes tokens.bin. In
@@ -10,10 +10,10 @@
 //   lengths         tokens of each of their documents, int32
 //   documents       the first eight bytes of each document's SHA-256
 //   appended.jsonl  their ShardRecords, a line each
-//   shards/N.bin    the ids of shard N, which was not appended yet
+//   shards/N.bin    the ids of shard N, which is not appended yet
 //   shards/N.rest   its ShardRecord, a line, then its lengths and documents
-// What a kill, or the machine's end, left behind counts only as far as the
-// hashes of its tokens are right, and its lengths add up to their number.
+// After a kill or a crash of the machine, data counts only as far as the hashes
+// of its tokens are right and its lengths add up to their number.
 #ifndef SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_
 #define SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_
 
@@ -42,7 +42,7 @@ class ShardWriter {
   // ids in [0, vocab_size), fewer than 2^31; the last one ends the document.
   void AddDocument(std::string_view text, std::span<const int32_t> ids);
 
-  // `about` says name, digest, sha256, bytes, empty, bad and first.
+  // `about` must have name, digest, sha256, bytes, empty, bad and first.
   void Commit(ShardRecord about);
 
  private:
@@ -57,15 +57,15 @@ class ShardWriter {
   DigestSum sum_;
 };
 
-// How many of the 64-bit numbers in `file` equal one before them. About
-// `sorted` of them are sorted at a time, or a third of them where that is more.
+// Returns how many of the 64-bit numbers in `file` equal an earlier one. Sorts
+// about `sorted` of them at a time, or a third of them if that is more.
 int64_t CountRepeated(const InputFile& file, int64_t sorted = int64_t{1} << 22);
 
 class ShardStore {
  public:
-  // Opens a store in `folder`, which one process has for itself, with the
-  // shards that were appended earlier, in order, as far as `is_kept` says so
-  // and they are whole. Throws EnvironmentError.
+  // Opens the store in `folder`, which no other process may use. Keeps the
+  // shards that were appended earlier, in order, up to the first that `is_kept`
+  // rejects or that is not whole. Throws EnvironmentError.
   ShardStore(
       std::filesystem::path folder, int64_t vocab_size,
       const std::function<bool(const ShardRecord&)>& is_kept =
@@ -76,18 +76,18 @@ class ShardStore {
   // The shards that were appended, in order.
   const std::vector<ShardRecord>& appended() const { return appended_; }
 
-  // Whether shard N was encoded, and of this content; unless `with_bad`, only
-  // if no bad document was left out of it. From any thread.
+  // Whether `shard` was encoded from this content and, unless `with_bad`,
+  // without leaving out a bad document. From any thread.
   bool Has(int64_t shard, const std::string& digest,
            bool with_bad = true) const;
   // Whether anything would be lost with the folder.
   bool HasWork() const;
-  // Appends the next shard, which it Has.
+  // Appends the next shard, which must have been encoded.
   void AppendNext();
 
-  // Writes PREFIX.bin, .idx and .manifest, where `prefix` lies in the same file
-  // system; the store is empty then. Throws EnvironmentError; DataError if the
-  // lengths were damaged meanwhile: the store, opened again, has what is whole.
+  // Writes PREFIX.bin, .idx and .manifest; `prefix` must be in the same file
+  // system. The store is empty then. Throws EnvironmentError; DataError if the
+  // lengths were damaged meanwhile: opened again, the store has what is whole.
   struct Result {
     Manifest manifest;
     std::string tokens_sha256, index_sha256;

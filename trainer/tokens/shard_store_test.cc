@@ -46,7 +46,7 @@ void Encode(const fs::path& folder, int64_t shard) {
 class Store : public ::testing::Test {
  protected:
   void SetUp() override { folder_ = FreshFolder("store"); }
-  // The files that all shards give, the first `there` of which are appended.
+  // Writes the files of all shards; the first `there` are already appended.
   std::vector<std::string> Finish(int64_t there = 0) {
     ShardStore store(folder_, kShardVocabSize);
     EXPECT_EQ(static_cast<int64_t>(store.appended().size()), there);
@@ -68,7 +68,7 @@ class Store : public ::testing::Test {
     EXPECT_EQ(Sha256Hex(files[1]), result.index_sha256);
     return files;
   }
-  // Does what Finish does, in a folder of its own.
+  // Calls Finish in a folder of its own.
   std::vector<std::string> Unbroken() {
     const fs::path folder = folder_;
     folder_ = FreshFolder("unbroken");
@@ -117,7 +117,7 @@ TEST_F(Store, KnowsShardsWithoutTheirBadDocuments) {
   EXPECT_FALSE(store.Has(1, "digest", /*with_bad=*/false));
 }
 
-// An only shard takes its disk once, also where a kill comes in between.
+// A single shard takes its disk space once, even if a kill comes in between.
 TEST_F(Store, TakesTheFirstShardAsItIs) {
   const auto unbroken = Unbroken();
   const fs::path kept = FreshFolder("kept"), shards = folder_ / "shards";
@@ -136,8 +136,8 @@ TEST_F(Store, TakesTheFirstShardAsItIs) {
   EXPECT_TRUE(Finish() == unbroken);
 }
 
-// Whatever of the files a kill left: the bytes behind the last whole shard are
-// cut, and what is damaged is made again.
+// Whatever a kill left in the files, the bytes after the last whole shard are
+// cut, and damaged shards are made again.
 TEST_F(Store, BelievesOnlyWhatIsWhole) {
   const auto unbroken = Unbroken();
   const auto append = [&](int64_t count) {
@@ -170,7 +170,7 @@ TEST_F(Store, BelievesOnlyWhatIsWhole) {
   restart();
   change("tokens.bin", [](std::string* bytes) { (*bytes)[4] ^= 1; });
   EXPECT_TRUE(Finish(1) == unbroken);
-  // Lengths that did not get to the disk: of the third shard, of all.
+  // Lengths that did not reach the disk: those of the third shard, and all.
   for (const auto& [lost, kept] : {std::pair(3, 2), std::pair(6, 0)}) {
     restart();
     const size_t count = 4 * static_cast<size_t>(lost);
@@ -224,7 +224,7 @@ TEST_F(Store, ForgetsShardsThatChanged) {
   EXPECT_TRUE(Finish(1) == unbroken);
 }
 
-// The hash of all tokens is that of those before it and what comes then.
+// The hash of all tokens covers the kept shards and those made again.
 TEST_F(Store, AShardWhoseTokensChangedIsMadeAgain) {
   const auto unbroken = Unbroken();
   {
@@ -253,12 +253,12 @@ TEST_F(Store, DoesNotFinishWithDamagedLengths) {
     WriteFileAtomically(folder_ / "lengths", lengths);
     EXPECT_TRUE(
         Says(MessageOf<DataError>([&] { store.Finish(folder_ / "out"); }),
-             (folder_ / "lengths").string(), "add up to 41 tokens, and 40"));
+             (folder_ / "lengths").string(), "add up to 41 tokens, but 40"));
   }
   EXPECT_TRUE(Finish(1) == unbroken);
 }
 
-// All of them are sorted at a time, or a half, or a third.
+// All numbers are sorted at a time, or half of them, or a third.
 TEST_F(Store, CountsWhatIsRepeated) {
   const fs::path path = folder_ / "numbers";
   const auto count = [&](const std::vector<uint64_t>& numbers, int64_t sorted) {

@@ -15,7 +15,7 @@ ShardWorkers::ShardWorkers(ShardList shards, int64_t first, int threads,
       threads_.emplace_back([this, make_task] { Work(make_task); });
     }
   } catch (...) {
-    Stop();  // or those that were started would work at all shards first
+    Stop();  // or the threads already started would do all shards
     throw;
   }
 }
@@ -46,7 +46,7 @@ void ShardWorkers::Work(const std::function<ShardTask()>& make_task) {
     const ShardTask task = make_task();
     for (Shard shard; Take(&shard, &index);) {
       if (!Run(task, shard, index)) break;
-      shard = {};  // a member is in memory
+      shard = {};  // frees a member held in memory
       const std::lock_guard lock(mutex_);
       done_.insert(index);
       changed_.notify_all();

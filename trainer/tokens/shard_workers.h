@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shard_workers.h - works at the shards of a corpus with several threads, each
-// at a shard of its own.
+// shard_workers.h - works on the shards of a corpus with several threads, each
+// on a shard of its own.
 #ifndef SOFTMOE_TRAINER_TOKENS_SHARD_WORKERS_H_
 #define SOFTMOE_TRAINER_TOKENS_SHARD_WORKERS_H_
 
@@ -20,10 +20,10 @@
 
 namespace softmoe::trainer {
 
-// Is told how many bytes of a shard were read so far, as stored; says whether
+// Receives how many stored bytes of a shard were read so far; returns whether
 // to go on.
 using GoOn = std::function<bool(int64_t bytes)>;
-// Works at one shard, the index-th; false if `go_on` ended that.
+// Works on the shard with this index; returns false if `go_on` ended that.
 using ShardTask =
     std::function<bool(const Shard&, int64_t index, const GoOn& go_on)>;
 
@@ -33,12 +33,12 @@ class ShardWorkers {
   // each thread a task of its own.
   ShardWorkers(ShardList shards, int64_t first, int threads,
                std::function<ShardTask()> make_task);
-  // The threads end as soon as they can; the shards that they are at are lost.
+  // Ends the threads as soon as they can; the shards in progress are lost.
   ~ShardWorkers();
 
-  // Waits until shard `index` is done, at most 0.1 s. Throws what the first
-  // shard that failed has thrown, whichever thread was faster, when those
-  // before it are done.
+  // Waits until shard `index` is done, at most 0.1 s. Once the shards before it
+  // are done, throws what the first shard in order that failed has thrown,
+  // whichever thread was faster.
   enum class State { kWaiting, kDone, kNoMore };
   State WaitFor(int64_t index);
 
@@ -55,7 +55,7 @@ class ShardWorkers {
   ShardList shards_;
   std::mutex take_mutex_;
   int64_t next_;
-  // No shard behind this one is worked at.
+  // No shard after this one is worked on.
   std::atomic<int64_t> last_ = std::numeric_limits<int64_t>::max();
   std::atomic<int64_t> input_bytes_ = 0;
 

@@ -28,7 +28,7 @@ ShardList Shards(int64_t count, int64_t first = 0) {
   };
 }
 
-// Takes shards in order until there are no more; how many there were.
+// Takes shards in order until there are no more; returns how many there were.
 int64_t WaitForAll(ShardWorkers* workers, int64_t first = 0) {
   using State = ShardWorkers::State;
   for (int64_t next = first;;) {
@@ -70,7 +70,7 @@ TEST(ShardWorkers, ATaskIsOfOneThread) {
   EXPECT_EQ(WaitForAll(&workers), 50);
 }
 
-// Shard 2 fails while shard 1 is still worked at, which fails later.
+// Shard 2 fails while shard 1, which fails later, is still worked on.
 TEST(ShardWorkers, TheFirstShardThatFailsIsReported) {
   std::promise<void> failed;
   const auto wait = failed.get_future().share();
@@ -110,7 +110,7 @@ TEST(ShardWorkers, EndWhatTheyAreAt) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// In a process whose memory has no room for the stacks of all threads.
+// In a process without room in memory for the stacks of all threads.
 TEST(ShardWorkers, EndIfOneCannotBeStarted) {
   const auto start = []() -> std::string {
     try {

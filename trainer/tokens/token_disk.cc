@@ -17,8 +17,8 @@ namespace {
 // Size, place and boundary of a document of one sequence in PREFIX.idx.
 constexpr int64_t kIndexBytesOfDocument = 4 + 8 + 8;
 
-// SentencePiece's tokens of such a vocabulary: Llama's make 198e9 of the 790 GB
-// of C4.
+// SentencePiece tokens of a vocabulary of this size: Llama's tokenizer makes
+// 198e9 of the 790 GB of C4.
 constexpr int64_t kPaperVocabSize = 32000;
 constexpr double kPaperBytesPerToken = 4;
 
@@ -32,8 +32,8 @@ TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
   disk.tokens = static_cast<int64_t>(
       tokens * static_cast<double>(TokenBytes(TokenTypeFor(vocab_size))));
   disk.index = kIndexBytesOfDocument * documents;
-  // Lengths and hashes of documents; shards that wait to be appended, and the
-  // deviation of the rest from what was sampled.
+  // Lengths and hashes of documents; shards that wait to be appended; and how
+  // far the rest may deviate from the sample.
   disk.work = 12 * documents + disk.tokens / 10 + (16 << 20);
   return disk;
 }
@@ -59,7 +59,7 @@ std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
 }
 
 std::string Describe(const std::optional<TokenDisk>& disk) {
-  if (!disk) return "as much as the first shards will show";
+  if (!disk) return "an amount that only the first shards will show";
   std::string text =
       fmt::format("{} {} of tokens", disk->at_most ? "at most" : "about",
                   FormatBytes(disk->tokens));

@@ -16,19 +16,19 @@ namespace softmoe::trainer {
 // Disk that token files take, in bytes.
 struct TokenDisk {
   int64_t tokens = 0, index = 0;  // PREFIX.bin, PREFIX.idx
-  int64_t work = 0;               // more, while they are made, if none is large
-  bool at_most = false;           // only the size of the texts is known
+  int64_t work = 0;               // extra while made, if no shard is large
+  bool at_most = false;           // upper bounds: only the text's size is known
   int64_t total() const { return tokens + index + work; }
 };
 
-// For documents of `text_bytes` in all, where a token has `bytes_per_token`.
+// For documents of `text_bytes` in all, at `bytes_per_token` of text per token.
 TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
                         int64_t documents, int64_t vocab_size);
 
-// For a corpus, from the sizes of all its files, before any is read; nullopt if
-// these say nothing, as for packed files of the user's. For published corpora
-// with the paper's size of vocabulary, tokens of 4 bytes are assumed, else
-// tokens of one byte, which is the least.
+// Estimates the disk for a corpus from the sizes of all its files, before any
+// is read; nullopt if these say nothing, as for a user's packed files. Assumes
+// tokens of 4 bytes of text for published corpora with at least the paper's
+// size of vocabulary, else tokens of one byte, which is the least.
 std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
                                       int64_t vocab_size,
                                       const CorpusSize& size);

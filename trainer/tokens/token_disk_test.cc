@@ -21,8 +21,9 @@ TEST(ExpectedDisk, IsOfAllShardsOfC4) {
   EXPECT_NEAR(static_cast<double>(disk->tokens), 400e9, 10e9);
   EXPECT_NEAR(static_cast<double>(disk->index), 7.3e9, 0.05e9);
   EXPECT_EQ(Describe(disk), "about 368.6 GiB of tokens and 6.8 GiB of index");
-  EXPECT_EQ(Describe(std::nullopt), "as much as the first shards will show");
-  // Nobody knows how much smaller pieces hold.
+  EXPECT_EQ(Describe(std::nullopt),
+            "an amount that only the first shards will show");
+  // How much text the pieces of a smaller vocabulary hold is unknown.
   const auto small = ExpectedDisk(data, 1000, SizeOfCorpus("c4", "/nowhere"));
   ASSERT_TRUE(small);
   EXPECT_TRUE(small->at_most);

@@ -112,7 +112,7 @@ int64_t TokenFile::BoundaryAt(int64_t document) const {
 void TokenFile::CheckSequences() {
   std::vector<int32_t> lengths(kBlock);
   std::vector<int64_t> pointers(kBlock);
-  // Bytes; lengths are < 2^31 and sequences < 2^59: no overflow.
+  // In bytes. No overflow: it exceeds the file's size by less than 2^33.
   int64_t end = 0;
   for (int64_t s = 0; s < num_sequences_; ++s) {
     const int64_t i = s % kBlock;
@@ -230,7 +230,7 @@ std::string WriteTokenIndex(const std::filesystem::path& path,
   write(&type, sizeof(type));
   write(counts, sizeof(counts));
   write(lengths.data(), lengths.size_bytes());
-  // A call for each number of C4's would take longer than all else here.
+  // A call for each number would take longer than everything else for C4.
   std::vector<int64_t> block;
   const auto write_block = [&] {
     write(block.data(), block.size() * sizeof(int64_t));

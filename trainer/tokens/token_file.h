@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// token_file.h - reads and writes Megatron-LM token files (TOKEN_FILES.md has
-// the bytes, and where this was read).
+// token_file.h - reads and writes Megatron-LM token files (TOKEN_FILES.md
+// describes the bytes and names the source).
 //
 // PREFIX.bin holds token ids, PREFIX.idx where sequences and documents begin.
 // In the files that we write, and in all that Megatron's preprocess_data.py
@@ -29,7 +29,7 @@ inline uint8_t TokenTypeFor(int64_t vocab_size) {
 
 inline int64_t TokenBytes(uint8_t type) { return type == kTokenUint16 ? 2 : 4; }
 
-// Where the element type is in PREFIX.idx, a byte.
+// Offset in PREFIX.idx of the element type, a byte.
 inline constexpr int64_t kTokenTypeAt = 17;
 
 // The remedy in messages about token files, and the files beside them.
@@ -58,18 +58,18 @@ class TokenFile {
   // num_tokens() for d = num_documents(). Non-decreasing.
   int64_t DocumentBegin(int64_t d) const;
 
-  // Copies tokens [begin, begin + count) of the stream to `out`. Throws
+  // Copies tokens [begin, begin + count) of the stream to `out`. Throws a
   // DataError that names the position of an id outside [0, vocab_size), and
   // what InputFile throws for files that are damaged while they are in use.
   void Read(int64_t begin, int64_t count, int32_t* out) const;
-  // Reads all tokens for the sake of that check.
+  // Reads all tokens, so that Read checks their ids.
   void CheckIds() const;
 
  private:
   void CheckHeader();
   void CheckSequences();
   void CheckDocuments();
-  // The offsets in the index at which they begin, in bytes.
+  // Byte offsets of these fields in the index.
   int64_t LengthAt(int64_t sequence) const;
   int64_t PointerAt(int64_t sequence) const;
   int64_t BoundaryAt(int64_t document) const;

@@ -112,7 +112,7 @@ class DamagedTokenFile : public ::testing::Test {
   void Patch(size_t at, T value) {
     std::memcpy(idx_.data() + at, &value, sizeof(value));
   }
-  // The whole message: which of both files, what is wrong, what to do.
+  // The whole message: which of the two files, what is wrong, what to do.
   void ExpectRefused(const std::string& suffix, const std::string& problem,
                      int64_t vocab_size = 1000) {
     EXPECT_EQ(Error(vocab_size),
@@ -243,7 +243,7 @@ TEST_F(DamagedTokenFile, IdOutsideTheVocabulary) {
   ExpectRefused(".bin", "token 5: id 999 outside the vocabulary of 999", 999);
 }
 
-// Only four bytes have room for a sign.
+// Only ids of four bytes have room for a sign.
 TEST_F(DamagedTokenFile, NegativeId) {
   WriteTokenFiles(folder_ / "t", 70000, {{1, 2}, {69999}});
   idx_ = ReadWholeFile(folder_ / "t.idx");
@@ -271,10 +271,10 @@ TEST_F(DamagedTokenFile, ShorterWhileInUse) {
   std::filesystem::resize_file(folder_ / "t.bin", 8);
   EXPECT_EQ(error_of([&] { file.Read(0, 4, ids.data()); }), kNoError);
   std::string error = error_of([&] { file.Read(3, 3, ids.data()); });
-  EXPECT_TRUE(Says(error, "damaged/t.bin: became shorter", "none from byte 8"));
+  EXPECT_TRUE(Says(error, "damaged/t.bin: became shorter", "at most 8"));
   std::filesystem::resize_file(folder_ / "t.idx", 34);
   error = error_of([&] { file.DocumentBegin(1); });
-  EXPECT_TRUE(Says(error, "damaged/t.idx: became shorter", "restore this one"));
+  EXPECT_TRUE(Says(error, "damaged/t.idx: became shorter", "restore it"));
 }
 
 // Whatever a few flipped bytes do, the file is refused or read within bounds

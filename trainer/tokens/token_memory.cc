@@ -77,7 +77,7 @@ FileStamp ParseStamp(const Json& json) {
           json.at(2).get<int64_t>(), json.at(3).get<int64_t>()};
 }
 
-// The bytes of a token by the header of PREFIX.idx, which TokenFile checks.
+// Bytes per token by the header of PREFIX.idx, which TokenFile checks.
 int64_t BytesOfToken(const fs::path& index) {
   const InputFile file(index);
   if (file.size() <= kTokenTypeAt) return TokenBytes(kTokenUint16);
@@ -86,7 +86,7 @@ int64_t BytesOfToken(const fs::path& index) {
   return TokenBytes(type);
 }
 
-// One pass for the hash and the counts of PREFIX.bin, whose ids are Id's.
+// One pass for the hash and the counts of PREFIX.bin, whose ids are of type Id.
 template <typename Id>
 void ReadData(const InputFile& file, TokenFacts* facts) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(Id));
@@ -114,7 +114,7 @@ void ReadData(const InputFile& file, TokenFacts* facts) {
   facts->counts = std::move(counts);
 }
 
-// Does nothing where there is no place to remember, or no room.
+// Does nothing if there is no cache folder, or no room in it.
 void Remember(const fs::path& prefix, const TokenFacts& facts) {
   try {
     MakeFolder(FolderOf(prefix));
@@ -124,7 +124,7 @@ void Remember(const fs::path& prefix, const TokenFacts& facts) {
 }
 
 std::unique_ptr<FolderLock> LockMemory(const fs::path& prefix) {
-  std::optional<StopSignal> stop;  // if it waits
+  std::optional<StopSignal> stop;  // once this waits
   const auto stop_if_asked = [&] {
     if (!stop) return;
     stop->ThrowIfRequested("before " + prefix.string() +
@@ -132,7 +132,7 @@ std::unique_ptr<FolderLock> LockMemory(const fs::path& prefix) {
   };
   try {
     MakeFolder(FolderOf(prefix));
-    // Small files are read before anybody wonders: it is said after a second.
+    // Says so only after a second, by which time small files have been read.
     const auto waiting = [&, asked = 0](const LockHolder& holder) mutable {
       if (!stop) stop.emplace();
       stop_if_asked();
@@ -141,7 +141,7 @@ std::unique_ptr<FolderLock> LockMemory(const fs::path& prefix) {
                        prefix.string() + ".*\n";
     };
     auto lock = WaitForFolder(FolderOf(prefix), waiting);
-    stop_if_asked();  // since it last asked
+    stop_if_asked();  // a signal since the last check
     return lock;
   } catch (const EnvironmentError&) {
     stop_if_asked();

@@ -5,11 +5,11 @@
 //
 // C4's tokens are 400 GB, and every run needs their hash when it begins and
 // their counts when it ends. CACHE/checked/NAME/facts.json keeps both for one
-// prefix, and counts as long as the files there have the sizes, inodes and
-// times that they had: that of their content, which `cp -p` and others set
-// back, and that of any change, a new hard link or owner too, which only the
-// system sets. Without a cache folder nothing is remembered, and the files are
-// read again.
+// prefix. It is valid as long as the files there keep their sizes, inodes and
+// times: the time of their content, which `cp -p` and others set back, and the
+// time of any change (a new hard link or owner, too), which only the system
+// sets. Without a cache folder, nothing is remembered, and the files are read
+// again.
 #ifndef SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
 #define SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
 
@@ -23,7 +23,7 @@
 
 namespace softmoe::trainer {
 
-// What a file with the same numbers is taken to have kept: its content.
+// A file with the same numbers is taken to have the same content.
 struct FileStamp {
   int64_t bytes = 0;
   int64_t inode = 0;
@@ -37,31 +37,31 @@ struct TokenFacts {
   FileStamp data, index;  // of PREFIX.bin and PREFIX.idx
   std::string data_sha256, index_sha256;
   // How often ids 0, 1, 2, ... occur in PREFIX.bin; shorter than the vocabulary
-  // if its last ids do not. Empty if some id is negative or 2^20 or more.
+  // if its last ids do not occur. Empty if some id is negative or 2^20 or more.
   std::vector<int64_t> counts;
-  // Such counts of the tokens from position `first` to the end.
+  // [first]: such counts of the tokens from position `first` to the end.
   std::map<int64_t, std::vector<int64_t>> counts_from = {};
   bool operator==(const TokenFacts&) const = default;
 };
 
 // A file that changes twice within one tick of its file system's clock keeps
-// its times: what has changed just now is not remembered.
+// its times, so files that have changed this recently are not remembered.
 inline constexpr int64_t kFileTickNs = 2'000'000'000;
 
-// The text of facts.json and back; nullopt for what is not such a text, whole.
+// Convert to the text of facts.json and back; nullopt for anything else.
 std::string TokenFactsText(const TokenFacts& facts);
 std::optional<TokenFacts> ParseTokenFacts(std::string_view text);
 
-// The facts of PREFIX.bin and PREFIX.idx: remembered ones, or, once for each
-// machine, by reading both files whole, while other processes that ask for them
-// wait, and say so on stderr after a second. Their structure is not checked
-// (token_file.h). Throws EnvironmentError if a file is missing or cannot be
-// read, StoppedError after a signal that came while it waited.
-//   tick_ns  files that changed so shortly before are not remembered
+// Returns the facts of PREFIX.bin and PREFIX.idx: remembered ones or, once for
+// each machine, from reading both files whole, while other processes that ask
+// for them wait, and say so on stderr after a second. Does not check the
+// structure (token_file.h). Throws EnvironmentError if a file is missing or
+// cannot be read, StoppedError after a signal during the wait.
+//   tick_ns  files that changed within this time are not remembered
 TokenFacts CheckTokens(const std::filesystem::path& prefix,
                        int64_t tick_ns = kFileTickNs);
 
-// The remembered facts alone.
+// Returns the remembered facts, or nullopt if there are none for these files.
 std::optional<TokenFacts> RecallTokens(const std::filesystem::path& prefix);
 
 // Adds counts_from[first] to what is remembered, if the files still are what

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads any bytes as remembered facts of token files, and objects in them as if
-// they were sealed. Accepted ones read back after writing.
+// they were sealed. What is accepted reads back after writing.
 #include <nlohmann/json.hpp>
 
 #include "core/files/json_lines.h"

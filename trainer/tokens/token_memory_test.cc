@@ -51,7 +51,7 @@ class TokenMemory : public testing::Test {
     Age(60);
   }
 
-  // Remembers them, though they have changed just now.
+  // Remembers the files, however recently they changed.
   TokenFacts Check() const { return CheckTokens(prefix_, /*tick_ns=*/0); }
 
   // Makes both files look as if written `seconds` ago.
@@ -77,8 +77,8 @@ class TokenMemory : public testing::Test {
     } while (ChangedNs(probe) <= ChangedNs(path));
   }
 
-  // Another id in place of the first, by a program that sets the time of the
-  // content back, or by one that does not.
+  // Replaces the first id, as a program that sets the time of the content back
+  // would, or as one that does not.
   void Exchange(bool keep_time) {
     const fs::path path = WithSuffix(prefix_, ".bin");
     AwaitTick(path);
@@ -88,7 +88,7 @@ class TokenMemory : public testing::Test {
     if (keep_time) fs::last_write_time(path, time);
   }
 
-  // Of the prefix that was checked.
+  // The facts of the prefix that was checked.
   static fs::path FactsFile() {
     return fs::directory_iterator(CacheFolder() / "checked")->path() /
            "facts.json";
@@ -118,7 +118,7 @@ TEST_F(TokenMemory, CountsIdsOfFourBytes) {
   EXPECT_EQ(facts.counts[1], 1);
 }
 
-// What is remembered is believed: nothing was read, or it would be seen.
+// Remembered facts are believed, which shows that nothing is read.
 TEST_F(TokenMemory, ReadsFilesOnce) {
   const TokenFacts facts = Check();
   TokenFacts remembered = facts;
@@ -136,7 +136,7 @@ TEST_F(TokenMemory, ReadsAgainWhatHasChanged) {
   Exchange(/*keep_time=*/false);
   EXPECT_FALSE(RecallTokens(prefix_));
   EXPECT_EQ(Check().data_sha256, Hash(".bin"));
-  // As `cp -p` of another file over it does.
+  // As `cp -p` of another file over this one does.
   ASSERT_TRUE(RecallTokens(prefix_));
   Write({0, 2, 2}, {2, 0, 0, 0});
   Check();
@@ -144,7 +144,7 @@ TEST_F(TokenMemory, ReadsAgainWhatHasChanged) {
   EXPECT_FALSE(RecallTokens(prefix_));
   EXPECT_EQ(Check().data_sha256, Hash(".bin"));
   EXPECT_EQ(Check().counts, Counts({3, 1, 3}));
-  // Another file of the same size and time under the name.
+  // Another file of the same size and time, under the same name.
   Write({0, 2, 2}, {2, 0, 0, 0});
   const auto time = fs::last_write_time(WithSuffix(prefix_, ".bin"));
   Check();
@@ -179,7 +179,7 @@ TEST_F(TokenMemory, ComparesAllThatAFileShowsOfItself) {
   EXPECT_EQ(RecallTokens(prefix_), facts);
 }
 
-// One of them reads, the others wait for it.
+// One of them reads; the others wait for it.
 TEST_F(TokenMemory, SeveralAskAtOnce) {
   std::vector<std::future<TokenFacts>> asked;
   for (int i = 0; i < 4; ++i) {
@@ -191,7 +191,7 @@ TEST_F(TokenMemory, SeveralAskAtOnce) {
   EXPECT_TRUE(RecallTokens(prefix_));
 }
 
-// Ends the waiting when it is said.
+// Ends the wait as soon as it is announced.
 class Unlock : public std::stringbuf {
  public:
   explicit Unlock(const fs::path& folder)
@@ -227,7 +227,7 @@ TEST_F(TokenMemory, ASignalEndsTheWaiting) {
   std::cerr.rdbuf(old);
 }
 
-// It could change again without showing it.
+// A file could change again without showing it.
 TEST_F(TokenMemory, DoesNotRememberWhatHasJustChanged) {
   for (const int seconds_ago : {0, 60}) {  // the time that it was set back to
     Age(seconds_ago);
@@ -274,7 +274,7 @@ TEST_F(TokenMemory, FactsReadBack) {
   facts.counts_from[5] = {2};
   EXPECT_EQ(ParseTokenFacts(TokenFactsText(facts)), facts);
   EXPECT_FALSE(ParseTokenFacts("{}"));
-  // Of a program that did not look at the second time.
+  // Text of a program that does not look at the second time.
   Json older = ParseJsonObject(TokenFactsText(facts));
   for (const char* file : {"data", "index"}) older[file].erase(3);
   EXPECT_FALSE(ParseTokenFacts(JsonLine(Sealed(older))));
@@ -295,8 +295,8 @@ void ExpectSameCounts(const SplitCounts& a, const SplitCounts& b) {
   EXPECT_EQ(a.targets, b.targets);
 }
 
-// The tokens of a split are counted once, for each split; then no token but
-// those at its ends is read.
+// The tokens of each split are counted once; after that, only those at its ends
+// are read.
 TEST_F(TokenMemory, KeepsTheCountsOfEverySplit) {
   std::vector<Ids> documents;
   for (int d = 0; d < 40; ++d) documents.push_back({d % 3, 1, 2, d % 2});
@@ -321,7 +321,7 @@ TEST_F(TokenMemory, KeepsTheCountsOfEverySplit) {
   }
   tenth.CountSplits();
   half.CountSplits();
-  // What is remembered of the training tokens is believed.
+  // The remembered counts of the training tokens are believed.
   TokenFacts facts = RecallTokens(prefix_).value();
   --facts.counts[0];
   ++facts.counts[1];

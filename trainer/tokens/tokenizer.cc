@@ -33,17 +33,16 @@ constexpr size_t kMaxSentence = 4000;
 // SentencePiece's sign for a space, in its pieces.
 constexpr std::string_view kSpace = "\u2581";
 
-// Text that other models change: spaces that they add, drop or join, characters
-// that they replace (NFKC) or do not know.
+// Text that other models change: spaces that they add, drop or join, and
+// characters that they replace (NFKC) or do not know.
 constexpr std::string_view kProbe = " a  b\n\n\n\uFB01\u00BD\uFF21\u3000c ";
 
 // Limits on the words that a WordEncoder remembers: longer ones are rare, and a
-// table of so many words has some 6 MB.
+// table of this many takes some 6 MB.
 constexpr size_t kMaxWord = 32;
 constexpr size_t kMaxWords = size_t{1} << 16;
 
-// Takes a number of protobuf's off the front of `*bytes`; nullopt if there is
-// none.
+// Takes a protobuf number off the front of `*bytes`; nullopt if there is none.
 std::optional<uint64_t> TakeVarint(std::string_view* bytes) {
   uint64_t number = 0;
   for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
@@ -55,13 +54,13 @@ std::optional<uint64_t> TakeVarint(std::string_view* bytes) {
   return std::nullopt;
 }
 
-// Calls visit(number, content) for each field of bytes in a message of
-// protobuf's. Returns false if the message cannot be read to its end.
+// Calls visit(number, content) for each field of bytes in a protobuf message.
+// Returns false if the message cannot be read to its end.
 template <typename Visit>
 bool VisitByteFields(std::string_view message, const Visit& visit) {
   while (!message.empty()) {
     const auto tag = TakeVarint(&message);
-    // Of a longer tag, protobuf may read only the low bits: another field.
+    // Of a longer tag, protobuf may read only the low bits, as another field.
     if (!tag || *tag > std::numeric_limits<uint32_t>::max()) return false;
     const uint64_t type = *tag & 7;
     if (type == 0) {
@@ -79,9 +78,9 @@ bool VisitByteFields(std::string_view message, const Visit& visit) {
   return true;
 }
 
-// Whether a model brings a table of replacements for texts, before it encodes
-// them or after it has decoded them, or may bring one. The library shows none
-// of a model's settings: these are the fields of sentencepiece_model.proto.
+// Whether a model has, or may have, a table of replacements for texts before it
+// encodes or after it decodes them. The library does not show a model's
+// settings, so this reads the fields of sentencepiece_model.proto.
 bool ReplacesCharacters(std::string_view model) {
   constexpr uint64_t kNormalizer = 3, kDenormalizer = 5, kCharsmap = 2;
   bool replaces = false;
@@ -148,26 +147,26 @@ int64_t NumberBehind(const std::string& message, const std::string& marker) {
   return number;
 }
 
-// Why no tokenizer of `vocab_size` pieces could be made, and the remedy, for
-// which SentencePiece's own message would send the user to its sources.
+// Why no tokenizer of `vocab_size` pieces could be made, and the remedy.
+// SentencePiece's own message would send the user to its sources.
 std::string Explain(const std::string& message, int64_t vocab_size) {
   const std::string wanted = fmt::format("model.vocab_size is {}", vocab_size);
   if (const int64_t most = NumberBehind(message, "set it to a value <= ")) {
     if (most < kMinVocabSize) {
       return fmt::format(
-          "it has text for {} pieces only, and a tokenizer has at least {}; "
+          "it has text for only {} pieces, but a tokenizer has at least {}; "
           "use a larger corpus, or one that repeats itself less",
           most, kMinVocabSize);
     }
     return fmt::format(
-        "it has text for {0} pieces, {1}; use a larger corpus or a smaller "
-        "model.vocab_size, at most {0}",
+        "it has text for only {0} pieces, but {1}; use a larger corpus or a "
+        "smaller model.vocab_size, at most {0}",
         most, wanted);
   }
   if (const int64_t least = NumberBehind(
           message, fmt::format("required_chars. {} vs ", vocab_size))) {
     return fmt::format(
-        "its letters alone are {0} pieces, {1}; use a larger "
+        "its characters alone are {0} pieces, but {1}; use a larger "
         "model.vocab_size, at least {0}",
         least, wanted);
   }
@@ -236,7 +235,7 @@ void CheckTokenizerModel(std::string_view model, const std::string& name) {
         std::vector<int32_t> all(static_cast<size_t>(tokenizer.vocab_size()));
         for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
         tokenizer.Decode(all);
-        // Every ASCII character, a long word, and longer characters.
+        // Every ASCII character, a long word, and characters of several bytes.
         std::string probe = "The quick brown fox, 0123456789.\n\t";
         for (int c = 1; c < 128; ++c) probe += fmt::format("{:c} ", c);
         probe += std::string(2000, 'a') + "\u00E9\u4E2D\U0001F600";
@@ -245,7 +244,7 @@ void CheckTokenizerModel(std::string_view model, const std::string& name) {
       {});
   if (!result.completed) {
     throw DataError(
-        fmt::format("{}: no usable SentencePiece model: loading it {}; {}",
+        fmt::format("{}: not a usable SentencePiece model: loading it {}; {}",
                     name, result.failure, kMakeTokensAgain));
   }
 }
@@ -269,16 +268,16 @@ Tokenizer::Tokenizer(std::string_view model, const std::string& name)
   const std::vector<int32_t> probe = Encode(kProbe);
   int64_t bytes = 0;
   for (const int32_t id : probe) bytes += PieceBytes(id);
-  // A space that a model puts before each text is decoded to nothing.
+  // Decoding drops a space that a model puts before each text; bytes show it.
   keeps_texts_ = !ReplacesCharacters(model) && Decode(probe) == kProbe &&
                  std::cmp_equal(bytes, kProbe.size());
 
-  // Only BPE can be sampled without a list of the best.
+  // Only a BPE model can sample without listing the best encodings.
   std::vector<int> sample;
   std::vector<std::vector<int>> best;
   const bool is_bpe = processor.SampleEncode("a", -1, 0.1F, &sample).ok() &&
                       !processor.NBestEncode("a", 1, &best).ok();
-  // What keeps line ends without a piece for them has all bytes instead.
+  // A model that keeps line ends has a piece for them, or all bytes as pieces.
   bool reaches_over = false;
   for (int id = 0; id < vocab_size_; ++id) {
     if (processor.IsControl(id)) continue;
@@ -301,8 +300,8 @@ Tokenizer Tokenizer::FromCheckedFile(const std::filesystem::path& path,
   const std::string found = Sha256Hex(model);
   if (found != sha256) {
     throw DataError(fmt::format(
-        "{}: exchanged while this program ran: its SHA-256 is {} and was {}; "
-        "put the file back, then give the same command again",
+        "{}: replaced while this program ran: its SHA-256 is {}, but was {}; "
+        "put the old file back, and run the same command again",
         path.string(), found, sha256));
   }
   return Tokenizer(model, path.string());
@@ -324,7 +323,7 @@ WordEncoder::WordEncoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 void WordEncoder::Encode(std::string_view text, std::vector<int32_t>* ids) {
   if (!tokenizer_->pieces_end_at_words()) return EncodeWord(text, ids);
   while (!text.empty()) {
-    // A word has the space before it; a line end is one by itself.
+    // A word includes the space before it; a line end is a word by itself.
     const size_t end =
         text[0] == '\n' ? 1
                         : std::min(text.find_first_of(" \n", 1), text.size());

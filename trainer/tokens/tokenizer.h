@@ -26,12 +26,12 @@ namespace softmoe::trainer {
 // The smallest vocabulary: 2 control pieces, 256 bytes, and some text.
 inline constexpr int64_t kMinVocabSize = 320;
 
-// Throws ConfigError for a vocabulary that no tokenizer is trained for.
+// Throws ConfigError for a size of vocabulary that TrainTokenizer refuses.
 void RequireVocabSize(int64_t vocab_size);
 
-// Returns the model file's bytes of a tokenizer trained on `documents`
-// (UTF-8). Same documents and size: same bytes. Throws ConfigError for a size
-// out of range, DataError if the documents cannot fill the vocabulary.
+// Returns the bytes of a model file, trained on `documents` (UTF-8). The same
+// documents and size give the same bytes. Throws ConfigError for a size out of
+// range, DataError if the documents cannot fill the vocabulary.
 std::string TrainTokenizer(std::span<const std::string> documents,
                            int64_t vocab_size);
 
@@ -39,8 +39,8 @@ std::string TrainTokenizer(std::span<const std::string> documents,
 int64_t TokenizerSampleBytes(int64_t vocab_size);
 
 // Throws DataError with the remedy if SentencePiece cannot load `model` (the
-// bytes of a model file), or crashes, hangs or takes over 1 GiB doing so: it
-// is tried in a child process. For files that this program did not just write
+// bytes of a model file), or crashes, hangs or takes over 1 GiB doing so; the
+// attempt runs in a child process. For files that this process did not write
 // itself (DESIGN.md, ruling 11). `name` is for the message.
 void CheckTokenizerModel(std::string_view model, const std::string& name);
 
@@ -49,11 +49,11 @@ class Tokenizer {
   // Takes the bytes of a model file that passed CheckTokenizerModel or came
   // from TrainTokenizer. Throws DataError. `name` is for messages.
   Tokenizer(std::string_view model, const std::string& name);
-  // Loads a model file, checking it first in a child process: before threads
-  // work (core/process/isolated_call.h).
+  // Loads a model file after checking it in a child process; call this before
+  // threads work (core/process/isolated_call.h).
   static Tokenizer FromFile(const std::filesystem::path& path);
-  // Loads a model file whose bytes, by their SHA-256, this process has checked
-  // before. Throws DataError if it is another one by now.
+  // Loads a model file whose bytes, by their SHA-256, this process has already
+  // checked. Throws DataError if the file has changed since.
   static Tokenizer FromCheckedFile(const std::filesystem::path& path,
                                    const std::string& sha256);
   ~Tokenizer();
@@ -62,23 +62,23 @@ class Tokenizer {
   int64_t vocab_size() const { return vocab_size_; }
   int32_t end_of_document() const { return end_of_document_; }
 
-  // Whether the ids of a text are those of its parts between the places before
-  // a space and around a line end. They are in every model of TrainTokenizer:
-  // no piece reaches over such a place, and BPE merges one pair at a time.
+  // Whether a text has the same ids when it is cut before each space and around
+  // each line end. True for every model of TrainTokenizer: no piece crosses
+  // such a cut, and BPE merges one pair at a time.
   bool pieces_end_at_words() const { return pieces_end_at_words_; }
 
   // Ids of a UTF-8 text, without the end of document. From any thread.
   std::vector<int32_t> Encode(std::string_view text) const;
-  // The text of ids in [0, vocab_size); the end of a document has none.
+  // Returns the text of ids in [0, vocab_size); the end of a document has none.
   std::string Decode(std::span<const int32_t> ids) const;
 
-  // The UTF-8 bytes of the text behind `counts`[i] tokens of each id i: those
-  // of the pieces, with U+2581 for the one byte of a space (a U+2581 of the
-  // text itself, of three bytes, counts as a space, too). Ends of documents
-  // have none. nullopt if that does not follow: if one stands for a character
-  // that the model does not know, or the model (never ours) has a table of
-  // characters to replace, or changes a probe of white space, line ends and
-  // rare characters.
+  // Returns the bytes of UTF-8 text behind `counts`[i] tokens of each id i:
+  // those of the pieces, where U+2581 counts as the one byte of a space (even a
+  // U+2581 of the text itself, which has three). Ends of documents have none.
+  // nullopt if the counts do not determine the bytes: a token stands for a
+  // character that the model does not know, or the model (never ours) has a
+  // table of characters to replace or changes a probe of white space, line ends
+  // and rare characters.
   std::optional<int64_t> TextBytes(std::span<const int64_t> counts) const;
 
  private:
@@ -90,15 +90,15 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
   int64_t vocab_size_ = 0;
   int32_t end_of_document_ = 0;
-  bool keeps_texts_ = false;  // no table, and the probe of TextBytes
+  bool keeps_texts_ = false;  // no table, and keeps the probe of TextBytes
   bool pieces_end_at_words_ = false;
 };
 
-// Tokenizer::Encode for much text: a word is encoded once and remembered. Ids
-// are the same. Memory is bounded; one thread at a time.
+// Tokenizer::Encode for long texts: a word is encoded once and remembered. The
+// ids are the same. Memory is bounded; one thread at a time.
 class WordEncoder {
  public:
-  // `tokenizer` is to outlive this.
+  // `tokenizer` must outlive this object.
   explicit WordEncoder(const Tokenizer& tokenizer);
 
   // Appends the ids of a UTF-8 text to `*ids`.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changed SentencePiece models. SentencePiece is somebody else's code: whatever
-// it does with a bad model, it does in the child process of
-// CheckTokenizerModel, and here the model is refused. A model that passes is
-// used here, as //:train would use it.
+// Changed SentencePiece models. SentencePiece is third-party code: whatever it
+// does with a bad model, it does in the child process of CheckTokenizerModel,
+// and here the model is refused. A model that passes is used here, as //:train
+// would use it.
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/tokenizer.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using trainer::Tokenizer;
 
-// The smallest tokenizer that there is.
+// The smallest tokenizer that can be trained.
 const std::string& GoodModel() {
   static const std::string model = [] {
     std::vector<std::string> documents;

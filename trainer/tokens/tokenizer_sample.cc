@@ -23,10 +23,10 @@
 namespace softmoe::trainer {
 namespace {
 
-// Of the text of one shard no more than this is read.
+// No more bytes than this are read of the text of one shard.
 constexpr int64_t kSampledShardText = 8'000'000'000;
 
-// Of the sample, to know how many bytes a token has.
+// Bytes of the sample that are encoded to find out how many a token has.
 constexpr int64_t kMeasuredBytes = 1 << 20;
 
 double BytesOfAToken(const Tokenizer& tokenizer,
@@ -41,7 +41,7 @@ double BytesOfAToken(const Tokenizer& tokenizer,
          static_cast<double>(std::max<int64_t>(1, tokens));
 }
 
-// Draws from one shard; false if `go_on` says so.
+// Draws from one shard; returns false if `go_on` ended that.
 bool SampleShard(const Shard& shard, int64_t index, const GoOn& go_on,
                  DocumentSample* sample, SampledText* sampled) {
   const auto source = shard.open();

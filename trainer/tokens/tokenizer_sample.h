@@ -19,23 +19,23 @@
 
 namespace softmoe::trainer {
 
-// The sample is drawn from the shards that begin in so much of the files (ten
-// of C4's), and from some gigabytes of the text of each: reading all of C4
-// twice would not improve it. Which shards these are is known before they are
-// read, so that any number of threads draws from the same.
+// The sample is drawn from the shards that begin within this many bytes of the
+// files (ten shards of C4), and from some gigabytes of the text of each:
+// reading all of C4 twice would not improve it. The shards are known before
+// they are read, so that any number of threads draws from the same ones.
 inline constexpr int64_t kSampledFileBytes = 3'000'000'000;
 
-// The shards that the first pass reads, of those of a corpus.
+// Returns those of the shards of a corpus that the first pass reads.
 ShardList SampledShards(ShardList all);
 
-// What the first pass found out of a shard, or of all that it read.
+// What the first pass found in one shard, or in all that it read.
 struct SampledText {
   int64_t documents = 0;
   int64_t text_bytes = 0;
   int64_t input_bytes = 0;  // of the files
 };
 
-// What it leaves for the second pass.
+// What the first pass leaves for the second pass.
 struct SampledTokenizer {
   std::string model;  // the bytes of a model file
   SampledText sampled;
@@ -46,17 +46,17 @@ class TokenizerSample {
  public:
   explicit TokenizerSample(int64_t vocab_size);
 
-  // Draws from one shard, as a ShardTask does its work. The same shards give
+  // Draws from one shard; does the work of a ShardTask. The same shards give
   // the same sample, in any order, from any threads.
   bool Draw(const Shard& shard, int64_t index, const GoOn& go_on);
 
-  // Of the shards that were drawn from: once no thread draws any more.
+  // Covers the shards drawn from. Requires that no thread draws any more.
   const SampledText& sampled() const { return sampled_; }
 
   // Trains a tokenizer on the sample, which is left empty, or takes the model
   // `given` unless that is empty. Writes it into the folder `work` for
-  // FindTokenizer. `notify` is told of training, which takes minutes. Throws
-  // as TrainTokenizer and WriteFileAtomically.
+  // FindTokenizer. Calls `notify` before training, which takes minutes. Throws
+  // what TrainTokenizer and WriteFileAtomically throw.
   SampledTokenizer MakeTokenizer(
       const std::string& given,
       const std::function<void(const std::string&)>& notify,

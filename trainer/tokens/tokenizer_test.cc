@@ -123,7 +123,7 @@ RC_GTEST_PROP(Tokenizer, TextBytesAreThoseOfAnyText,
 
 using Options = std::unordered_map<std::string, std::string>;
 
-// A tokenizer as others train it, with `options` of SentencePiece.
+// A tokenizer as others train one, with `options` of SentencePiece.
 Tokenizer ForeignTokenizer(Options options) {
   const auto folder = FreshFolder("foreign");
   WriteFileAtomically(folder / "in.txt", TestText(TestDocuments(400)));
@@ -143,7 +143,7 @@ Tokenizer ForeignTokenizer(Options options) {
   return Tokenizer(model, "foreign");
 }
 
-// Neither by words nor by counts does a model of others tell anything wrong.
+// A foreign model tells nothing wrong, neither by words nor by counts.
 TEST(Tokenizer, TrustsNoForeignModelThatChangesTextsOrWords) {
   const std::string text =
       "One.\n\nTwo.\n\n\nThe \u732B\n\u72AC  lamp. The \uFB01ne "
@@ -163,23 +163,23 @@ TEST(Tokenizer, TrustsNoForeignModelThatChangesTextsOrWords) {
     EXPECT_EQ(tokenizer.TextBytes(counts), bytes) << name;
   };
   expect({}, true, std::ssize(text));
-  // A sum over all of a text chooses its pieces.
+  // A sum over the whole text chooses its pieces.
   expect({{"model_type", "unigram"}}, false, std::ssize(text));
   expect({{"split_by_whitespace", "false"}}, false, std::ssize(text));
-  // Unknown characters that follow one another are one piece.
+  // Consecutive unknown characters are one piece.
   expect({{"byte_fallback", "false"}}, false, std::nullopt);
   expect({{"normalization_rule_name", "nmt_nfkc"}}, false, std::nullopt);
   expect({{"add_dummy_prefix", "true"}}, false, std::nullopt);
   expect({{"remove_extra_whitespaces", "true"}}, false, std::nullopt);
-  // A model's own rules are for characters that no probe has.
+  // A model's own rules may be for characters that the probe lacks.
   const auto rules = FreshFolder("rules") / "rules.tsv";
   WriteFileAtomically(rules, "D A\tA\n201C\t22\n201D\t22\n");
   expect({{"normalization_rule_tsv", rules.string()}}, false, std::nullopt);
   expect({{"denormalization_rule_tsv", rules.string()}}, false, std::nullopt);
 }
 
-// It ends in a group of an unknown field: the library skips it, and what is
-// behind such a thing we do not read.
+// This model ends in a group of an unknown field: the library skips the group,
+// but we read nothing behind it.
 TEST(Tokenizer, TrustsNoModelThatItCannotReadToTheEnd) {
   const std::string model = TrainTokenizer(TestDocuments(400), kTestVocabSize);
   const auto bytes_of_no_text = [](const std::string& bytes) {

@@ -18,8 +18,8 @@
 #include "kernels/simt/device/work_queue.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 
-// Each object has a number for its kind, so that anything else, or one that was
-// destroyed, is refused.
+// Each object holds the number of its kind, so that any other object, or a
+// destroyed one, is refused.
 struct cublasLtContext {
   static constexpr uint64_t kKind = 0x6c746374;
   uint64_t kind = kKind;
@@ -80,10 +80,11 @@ template <typename Object>
 cublasStatus_t Destroy(const char* call, Object* object) {
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call));
   if (!IsOne(object)) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "%s of what does not exist (any more)", call);
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "%s of an object that was never created or is already destroyed", call);
   }
-  // Kept, to be recognised. To ASan, what nobody destroys is a leak.
+  // Kept, to be recognised. To ASan, objects that nobody destroys are leaks.
   object->kind = 0;
   static std::vector<Object*>& destroyed = *new std::vector<Object*>;
   destroyed.push_back(object);
@@ -115,10 +116,12 @@ class Attribute {
   cublasStatus_t End() {
     SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call_));
     if (done_) return CUBLAS_STATUS_SUCCESS;
-    const char* why = !IsOne(object_)     ? "of what does not exist (any more)"
-                      : !known_           ? "is not simulated"
-                      : value_ == nullptr ? "is null"
-                                          : "has another size";
+    const char* why =
+        !IsOne(object_)
+            ? "is of an object that was never created or is already destroyed"
+        : !known_           ? "is not simulated"
+        : value_ == nullptr ? "is null"
+                            : "has another size";
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "%s: attribute %d (%zu bytes) %s", call_, attribute_,
                           size_, why);
@@ -139,7 +142,7 @@ class Attribute {
 struct LtOperand {
   char name;
   MatrixShape shape;
-  // Elements from the first to the last of a batch, and of all.
+  // Elements from the first to the last: of one matrix, and of the batch.
   int64_t span, extent;
 };
 
@@ -147,8 +150,9 @@ cublasStatus_t DescribeOperand(char name,
                                const cublasLtMatrixLayoutOpaque_t* layout,
                                LtOperand* operand) {
   if (!IsOne(layout)) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "the layout of %c does not exist (any more)", name);
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "the layout of %c was never created or is already destroyed", name);
   }
   if (layout->type != CUDA_R_32F && layout->type != CUDA_R_16BF) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
@@ -210,7 +214,7 @@ bool Same(const MatrixShape& x, const MatrixShape& y) {
          x.stride == y.stride;
 }
 
-// The sizes of the product, and of the batches, are those of all operands.
+// Refuses operands whose sizes, or batch sizes, do not fit each other.
 cublasStatus_t CheckSizes(const Problem& problem) {
   const MatrixShape &sa = problem.shape(0), &sb = problem.shape(1),
                     &sc = problem.shape(2), &sd = problem.shape(3);
@@ -242,12 +246,14 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
                                cublasLtMatrixLayout_t c,
                                cublasLtMatrixLayout_t d, Problem* problem) {
   if (!IsOne(handle)) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_INITIALIZED,
-                          "the handle does not exist (any more)");
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_NOT_INITIALIZED,
+        "the handle was never created or is already destroyed");
   }
   if (!IsOne(desc)) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "the description does not exist (any more)");
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "the description was never created or is already destroyed");
   }
   if (desc->compute_type != CUBLAS_COMPUTE_32F ||
       desc->scale_type != CUDA_R_32F) {
@@ -288,7 +294,7 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
     return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
                           "C and D have different orders");
   }
-  // Batches lie one after the other, or side by side in each line.
+  // Matrices of a batch lie one after another, or side by side in each line.
   const bool apart = sd.stride >= problem->operands[3].span ||
                      (sd.stride >= sd.line_size() &&
                       (sd.batch - 1) * sd.stride + sd.line_size() <= sd.ld);
@@ -307,7 +313,7 @@ int64_t TermsOf(const Problem& problem) {
   return problem.transpose_a ? a.rows : a.cols;
 }
 
-// A number for the problem, with all sizes or with the rows of D alone.
+// Hashes the problem, with all sizes or with the rows of D alone.
 uint64_t NumberOf(const Problem& problem, bool with_sizes) {
   uint64_t words[4 * 7 + 2];
   size_t size = 0;
@@ -332,12 +338,12 @@ uint64_t NumberOf(const Problem& problem, bool with_sizes) {
   return HashRaw(words, size * sizeof(words[0]));
 }
 
-// A number for all problems that differ in columns and terms at most.
+// A hash that problems share if they differ in columns and terms at most.
 uint64_t Family(const Problem& problem) {
   return NumberOf(problem, /*with_sizes=*/false);
 }
 
-// A number for the problem, whatever the seed and the operands' places.
+// A hash of the problem, whatever the seed and the operands' addresses.
 uint64_t Identity(const Problem& problem) {
   return NumberOf(problem, /*with_sizes=*/true);
 }
@@ -347,8 +353,8 @@ uint64_t Identity(const Problem& problem) {
 constexpr uint64_t kAlgorithm = 0x6c74616c;
 constexpr int kMostAlgorithms = 8;
 
-// How many algorithms a heuristic knows, from 1: as on a device, some problems
-// have few.
+// How many algorithms a heuristic knows, at least 1: as on a device, some
+// problems have few.
 int NumAlgorithms(const Problem& problem) {
   return 1 + static_cast<int>(Identity(problem) % kMostAlgorithms);
 }
@@ -356,15 +362,15 @@ int NumAlgorithms(const Problem& problem) {
 // The content of a cublasLtMatmulAlgo_t.
 struct Algorithm {
   uint64_t kind;
-  uint64_t problem, family;  // of the heuristic
+  uint64_t problem, family;  // hashes of the heuristic's problem
   uint64_t workspace;        // bytes that it needs
-  uint32_t columns, terms;   // at most
+  uint32_t columns, terms;   // the most that it takes
   uint32_t number;
-  uint32_t sums_in_type_of_d;  // whether the parts of a sum may be: 0 or 1
+  uint32_t sums_in_type_of_d;  // whether partial sums may be: 0 or 1
   uint32_t alignment[4];
 
-  // A problem with fewer columns or terms needs no more of anything, but some
-  // algorithms refuse some of these, as on a device.
+  // A problem with fewer columns or terms needs no more of anything, but, as on
+  // a device, some algorithms refuse some such problems.
   bool Suits(const Problem& asked) const {
     const uint64_t asked_problem = Identity(asked);
     if (problem == asked_problem) return true;
@@ -375,7 +381,7 @@ struct Algorithm {
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 
-// Even algorithms keep partial sums of D in a workspace, if they may.
+// Even-numbered algorithms keep partial sums of D in a workspace, if allowed.
 uint64_t WorkspaceOf(const Problem& problem, int number, uint64_t most) {
   const MatrixShape& d = problem.shape(3);
   const uint64_t bytes = static_cast<uint64_t>(d.rows) *
@@ -398,11 +404,11 @@ void ForEachLine(const MatrixShape& shape, const char* data, const Body& body) {
   }
 }
 
-// Whether the two have an element in common. (Their ranges may overlap although
+// Whether x and y have an element in common. (Their ranges may overlap although
 // they have none: parts of the rows of one array.)
 bool Overlap(const MatrixShape& x, const char* x_data, const MatrixShape& y,
              const char* y_data, const Range& range_of_x) {
-  // taken[i]: whether the i-th two bytes of x's range belong to x.
+  // taken[i]: whether the i-th pair of bytes of x's range belongs to x.
   constexpr size_t kUnit = 2;
   const size_t units = range_of_x.size / kUnit;
   bool* taken = new bool[units]();
@@ -458,7 +464,7 @@ cublasStatus_t CheckMemory(const char* name, const void* at, size_t size,
                            uint64_t alignment) {
   if (!DeviceMemory().Holds(at)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "%s: %p is no address of the device", name, at);
+                          "%s: %p is not an address on the device", name, at);
   }
   char where[300];
   const char* last = static_cast<const char*>(at) + size - 1;
@@ -466,7 +472,7 @@ cublasStatus_t CheckMemory(const char* name, const void* at, size_t size,
   if (allocation == nullptr) {
     DeviceMemory().Describe(last, where, sizeof(where));
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "%s: %zu bytes, which end with %s", name, size,
+                          "%s: %zu bytes, the last of them %s", name, size,
                           where);
   }
   if (allocation->device != CurrentDevice()) {
@@ -476,8 +482,8 @@ cublasStatus_t CheckMemory(const char* name, const void* at, size_t size,
   }
   if (reinterpret_cast<uintptr_t>(at) % alignment != 0) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "%s: %p is no multiple of %llu, as the heuristic was "
-                          "told",
+                          "%s: %p is not a multiple of %llu, the alignment "
+                          "that the heuristic was given",
                           name, at, static_cast<unsigned long long>(alignment));
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -489,21 +495,22 @@ cublasStatus_t ReadScalars(const void* alpha, const void* beta,
   if (alpha == nullptr || beta == nullptr || DeviceMemory().Holds(alpha) ||
       DeviceMemory().Holds(beta)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "alpha and beta are not the host's");
+                          "alpha and beta must be in host memory");
   }
   RequireInitialized(alpha, sizeof(float));
   RequireInitialized(beta, sizeof(float));
   __builtin_memcpy(&product->alpha, alpha, sizeof(float));
   __builtin_memcpy(&product->beta, beta, sizeof(float));
   if (product->alpha == 0) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
-                          "alpha is 0: whether A and B are read is not said");
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_NOT_SUPPORTED,
+        "alpha is 0: cuBLASLt does not specify whether A and B are read");
   }
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// Sets the ranges of A, B, C and D, and refuses those that the algorithm cannot
-// read, or write without a change of what it has yet to read.
+// Sets the ranges of A, B, C and D. Refuses operands that the algorithm cannot
+// use, and a D whose writing would change what is yet to be read.
 cublasStatus_t CheckOperands(const Problem& problem, const Algorithm& algorithm,
                              const char* const (&data)[4], Range (&ranges)[4]) {
   for (int i = 0; i < 4; ++i) {
@@ -570,7 +577,7 @@ cublasStatus_t LoadAlgorithm(const Problem& problem,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// All of the product but its scalars.
+// Sets all of `product` but its scalars.
 void ProductOf(const Problem& problem, const Algorithm& algorithm,
                const char* const (&data)[4], char* d, Product* product) {
   product->a = problem.shape(0);
@@ -594,7 +601,7 @@ void ProductOf(const Problem& problem, const Algorithm& algorithm,
 
 void SetSumSeed(uint64_t seed) {
   if (sum_seed_is_used && seed != sum_seed) {
-    fprintf(stderr, "SetSumSeed after the first product\n");
+    fprintf(stderr, "SetSumSeed was called after the first product\n");
     abort();
   }
   sum_seed = seed;
@@ -757,7 +764,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
       returned == nullptr) {
     return SOFTMOE_REFUSE(
         CUBLAS_STATUS_INVALID_VALUE,
-        "a heuristic without preference or place for results");
+        "a heuristic without a preference or without room for results");
   }
   const uint32_t sums_in_type_of_d =
       (preference->reduction_schemes &
@@ -804,8 +811,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin("cublasLtMatmul"));
   if (!TheWorkQueue().Knows(stream)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "cublasLtMatmul on the null stream, or one that does "
-                          "not exist (any more)");
+                          "cublasLtMatmul on the null stream, or on one that "
+                          "was never created or is already destroyed");
   }
   if (DeviceOf(stream) != CurrentDevice()) {
     return SOFTMOE_REFUSE(
@@ -826,10 +833,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
     __builtin_memcpy(&algorithm, algo, sizeof(algorithm));
   }
   if (algorithm.kind != kAlgorithm || !algorithm.Suits(problem)) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "an algorithm that the heuristic did not give for "
-                          "this problem, nor for one with more columns or "
-                          "terms, or that refuses fewer");
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "the algorithm must be one that the heuristic gave for this problem, "
+        "or for one with more columns or terms if it accepts fewer");
   }
 
   const char* data[4] = {

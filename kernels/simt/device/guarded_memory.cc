@@ -32,7 +32,7 @@ size_t RoundUp(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-// Where piece `i` of an allocation begins; for the one past the last, its end.
+// Returns where piece `i` of an allocation begins; one past the last, its end.
 char* PieceBegin(const Allocation& a, size_t i) {
   return a.pages + std::min(i * Allocation::kPiece, a.pages_size);
 }
@@ -50,11 +50,11 @@ struct Fences {
         after_size(a.pages_size - before_size - a.size) {}
 };
 
-// ---- What a touch of forbidden memory leads to
+// ---- Touches of forbidden memory
 
 struct sigaction previous_action;
 
-// A kernel that touches forbidden memory fails, as on a device. With a
+// Handles a touch of forbidden memory: a kernel fails, as on a device. With a
 // sanitizer, and for the host, this says what was touched and leaves the rest
 // (the place, the end of the process) to the previous handler.
 void OnFault(int signal_number, siginfo_t* info, void*) {
@@ -81,13 +81,13 @@ void InstallHandler() {
   static bool installed = false;
   if (installed) return;
   installed = true;
-  DeviceMemory();  // not for the first time in the handler
+  DeviceMemory();  // must exist before the handler runs
   PinnedMemory();
   struct sigaction action = {};
   action.sa_sigaction = &OnFault;
-  // A kernel that fails leaves the handler for good: nothing may stay blocked.
+  // A failing kernel never returns from the handler: nothing may stay blocked.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  MarkInitialized(&action, sizeof(action));  // by uninstrumented code
+  MarkInitialized(&action, sizeof(action));  // set by uninstrumented code
   sigaction(SIGSEGV, &action, &previous_action);
 }
 
@@ -117,7 +117,7 @@ char* GuardedMemory::Allocate(size_t size, int device) {
   if (size > kArena) return nullptr;
   const size_t aligned = RoundUp(size, kAlignment);
   const size_t pages_size = RoundUp(aligned, kPage);
-  // A guard lies before it, too: the last one's may be smaller.
+  // A guard precedes it, too: the last allocation's may be smaller.
   size_t guard = RoundUp(size, kPage);
   if (guard < kSmallestGuard) guard = kSmallestGuard;
   if (guard > kLargestGuard) guard = kLargestGuard;
@@ -125,7 +125,7 @@ char* GuardedMemory::Allocate(size_t size, int device) {
   char* pages = arena_ + used_ + guard;
   used_ += pages_size + 2 * guard;
 
-  // As near to the end of its pages as its alignment allows.
+  // Lies as near to the end of its pages as its alignment allows.
   const size_t pieces =
       (pages_size + Allocation::kPiece - 1) / Allocation::kPiece;
   Allocation a = {static_cast<int>(allocations_.size()) + 1,
@@ -178,7 +178,7 @@ void GuardedMemory::ForgetFreed() {
   used_ = kLargestGuard;
 }
 
-// Runs in the handler of a fault, too: allocates nothing.
+// Also runs in the fault handler, so it must not allocate.
 void GuardedMemory::OpenPiece(Allocation* a, size_t i) {
   Allocation::Piece& piece = a->pieces[i];
   char* const from = PieceBegin(*a, i);
@@ -203,8 +203,8 @@ void GuardedMemory::OpenPiece(Allocation* a, size_t i) {
   }
 }
 
-// One at a time: a system call for each of hundreds would be slow. In a large
-// allocation, the first touch of a piece opens that piece.
+// Opens only this allocation: a system call for each of hundreds would be slow.
+// In a large one, the first touch of a piece opens that piece.
 void GuardedMemory::OpenNumber(int number) {
   Allocation* a = &allocations_[static_cast<size_t>(number) - 1];
   if (a->live && a->pieces.size() == 1 && !a->pieces[0].open) OpenPiece(a, 0);
@@ -228,7 +228,7 @@ void GuardedMemory::Close() {
   for (Allocation& a : allocations_) {
     if (!a.live) continue;
     for (size_t i = 0; i < a.pieces.size(); ++i) {
-      // Neighbours by one call.
+      // Closes neighbouring pieces by one call.
       const size_t first = i;
       for (; i < a.pieces.size() && a.pieces[i].open; ++i) {
         a.pieces[i].open = false;
@@ -246,7 +246,7 @@ bool GuardedMemory::Holds(const void* at) const {
 
 Allocation* GuardedMemory::Find(const void* at) {
   size_t low = 0, high = allocations_.size();
-  while (low < high) {  // the first that does not end before it
+  while (low < high) {  // finds the first that does not end before `at`
     const size_t middle = (low + high) / 2;
     const Allocation& a = allocations_[middle];
     if (a.begin + a.size < at) {
@@ -303,7 +303,7 @@ void GuardedMemory::Describe(const void* at, char* text,
     distance = d;
   }
   if (nearest == nullptr) {
-    snprintf(text, text_size, "%s that nobody allocated", what_);
+    snprintf(text, text_size, "%s that was never allocated", what_);
     return;
   }
   const Allocation& a = *nearest;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// guarded_memory.h - memory in which every misuse shows: that of the simulated
-// device, and the page-locked memory of the host.
+// guarded_memory.h - memory in which every misuse shows: the simulated
+// device's, and the page-locked memory of the host.
 //
 // An allocation begins without values (all bits one: NaN; for MSan,
-// uninitialised). It ends within 256 bytes of an inaccessible page; those
-// bytes, and those before it, hold a pattern that is checked (and which ASan
-// and MSan report when they are touched). At least as many bytes as it has, up
-// to 1 GiB, are inaccessible on both sides. Freed memory becomes inaccessible,
-// and no address is used twice.
+// uninitialised). It ends within 256 bytes of an inaccessible page; the bytes
+// in between, and those before it, hold a pattern that is checked (ASan and
+// MSan also report touches). At least as many bytes as it has, up to 1 GiB, are
+// inaccessible on either side. Freed memory becomes inaccessible, and until
+// ForgetFreed no address is used twice.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
 
@@ -18,8 +18,8 @@
 namespace softmoe::simt {
 
 struct Allocation {
-  // Memory is opened, and given its first pattern, a piece at a time: a
-  // workspace may be far larger than what is ever used of it.
+  // Memory is opened, and filled with its first pattern, a piece at a time: a
+  // workspace may be far larger than the part of it that is ever used.
   struct Piece {
     bool filled = false;
     bool open = false;
@@ -41,14 +41,14 @@ class GuardedMemory {
   static constexpr size_t kAlignment = 256;  // as cudaMalloc's
   static constexpr int kMaxDevices = 16;
 
-  // `what` begins messages: "device memory". `hidden` memory is inaccessible
-  // except for what is opened, or touched, between Open and Close.
+  // `what` names the memory in messages: "device memory". `hidden` memory is
+  // inaccessible except for what is opened, or touched, between Open and Close.
   GuardedMemory(const char* what, bool hidden) : what_(what), hidden_(hidden) {}
 
-  // Null if there are no addresses left.
+  // Returns null if no addresses are left.
   char* Allocate(size_t size, int device = 0);
   void Free(Allocation* allocation);
-  // If nothing lives: forgets what was freed, and uses its addresses again.
+  // If no allocation is live, forgets the freed ones: their addresses are free.
   void ForgetFreed();
 
   void Open() { open_ = true; }
@@ -56,13 +56,13 @@ class GuardedMemory {
   bool is_open() const { return open_; }
   // Opens one allocation ahead of its use, unless it is large.
   void OpenNumber(int number);
-  // Call it when a touch of `at` was a fault. True: go on.
+  // To be called when a touch of `at` faulted. Returns whether to go on.
   bool OpenAt(const void* at);
 
   // Whether `at` may belong to an allocation: past, present or future.
   bool Holds(const void* at) const;
 
-  // Makes memory of an allocation what it was at first: without a value.
+  // Makes memory of an allocation valueless, as when it was allocated.
   void Spoil(void* at, size_t size);
 
   // The allocation with `at` in [begin, begin + size], live or freed; or null.
@@ -74,14 +74,14 @@ class GuardedMemory {
   // False if the fence beside something open was written to; `text` says where.
   bool FencesHold(char* text, size_t text_size) const;
 
-  // "4 bytes past the end of device memory 3 (400 bytes)".
+  // Writes text such as "4 bytes past the end of device memory 3 (400 bytes)".
   void Describe(const void* at, char* text, size_t text_size) const;
 
   size_t live_bytes() const { return live_bytes_; }
   size_t live_bytes_of(int device) const { return live_bytes_of_[device]; }
   int num_live() const { return num_live_; }
 
-  // `size` rounded up to what a device gives out, for live_bytes.
+  // Rounds `size` up to what a device allocates for it; for live_bytes.
   static size_t Rounded(size_t size);
 
  private:

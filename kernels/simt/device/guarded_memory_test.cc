@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests addresses; planted_device_bugs.cu tests that nobody may touch the rest.
+// Tests addresses; planted_device_bugs.cu tests that the rest is off limits.
 #include "kernels/simt/device/guarded_memory.h"
 
 #include <gtest/gtest.h>

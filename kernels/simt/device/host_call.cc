@@ -18,7 +18,7 @@
 namespace softmoe::simt {
 namespace {
 
-// Not std::atomic, whose functions an instrumented source may define as well.
+// Not std::atomic: instrumented sources may define its functions, too.
 int lock = 0;  // 1: taken; 2: and somebody may be waiting
 int changes = 0;
 
@@ -59,13 +59,13 @@ double Seconds() {
          static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Of each device.
+// What failed on each device; empty if nothing did.
 char failures[GuardedMemory::kMaxDevices][1300] = {};
 
 struct Call {
   const char* name;
   int count;
-  int fails_at;  // this count
+  int fails_at;  // the count of the call that fails
   int error;
 };
 
@@ -75,7 +75,7 @@ Call& Find(const char* name) {
     if (call.name == nullptr) call.name = name;
     if (strcmp(call.name, name) == 0) return call;
   }
-  abort();  // there are fewer functions than that
+  abort();  // unreachable: there are fewer functions
 }
 
 }  // namespace

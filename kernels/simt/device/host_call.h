@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host_call.h - how the host calls the simulated devices and libraries: several
-// threads, one at a time while the others wait; each call is counted, and may
-// be refused, with the reason.
+// host_call.h - how the host calls the simulated devices and libraries: threads
+// take turns; each call is counted, and may be refused, with the reason.
 //
-// To TSan this does not order the calls of two threads, as no device promises
-// it: TSan does not see the lock, and ignores what the simulator does for
-// itself meanwhile. What runs on a stream counts as always (work_queue.h).
+// To TSan, taking turns does not order calls, as no device promises that: TSan
+// does not see the lock, and ignores what the simulator does for itself
+// meanwhile. What runs on a stream counts as always (work_queue.h).
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_HOST_CALL_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_HOST_CALL_H_
 
 namespace softmoe::simt {
 
-// A call lasts as long as one of these lives. Calls may be nested.
+// A call by the host, which lasts as long as this object. Calls may be nested.
 class HostCall {
  public:
   HostCall();
@@ -21,18 +20,18 @@ class HostCall {
   HostCall& operator=(const HostCall&) = delete;
 };
 
-// Within a call: what other threads may wait for has changed.
+// Within a call: notes a change that other threads may be waiting for.
 void NoteChange();
 
-// Within a call that is not nested: lets others call until something has
+// Within a call that is not nested: lets other threads call until something has
 // changed, for a second at most.
 void WaitForChange();
 
-// Within a call: the seconds since a thread began to wait, if nothing has
-// changed since then.
+// Within a call: returns the seconds since a thread began to wait; 0 if
+// something has changed since then.
 double SecondsWithoutChange();
 
-// Whether this thread is within a call. For a signal's handler, too.
+// Whether this thread is within a call. May be called in a signal handler.
 bool IsInHostCall();
 
 // The device that the calling thread has chosen (cudaSetDevice), 0 by default.
@@ -43,16 +42,16 @@ void SetCurrentDevice(int device);
 // that FailCall (device.h) ordered for it, or 0.
 int CountCall(const char* call);
 
-// The last error that one library returned to one thread, and why. An error is
-// a number of the library's; 0 is success in all of them.
+// The last error that one library returned to one thread, and the reason.
+// Errors are the library's own numbers; 0 is success in all libraries.
 class Refusals {
  public:
-  // Most functions of a library begin with this, within their HostCall: counts
-  // the call. Unless it returns 0, the function ends there, since a test
-  // ordered that error, or `device` has failed (`after_failure`).
+  // Begins most functions of a library, within their HostCall: counts the call.
+  // The function must return any result but 0: an error that a test ordered, or
+  // `after_failure` if `device` has failed.
   int Begin(const char* call, int after_failure, int device);
 
-  // Notes why, and returns `error`.
+  // Notes the reason, and returns `error`.
   int Refuse(int error, const char* format, ...)
       __attribute__((format(printf, 3, 4)));
 
@@ -85,12 +84,12 @@ struct LibraryRefusals {
   }
 };
 
-// Refusals::Refuse of the LibraryRefusals that a source calls Library.
+// Calls Refuse of the LibraryRefusals that a source file calls Library.
 #define SOFTMOE_REFUSE(error, ...) \
   static_cast<Library::Status>(Library::Get().Refuse(error, __VA_ARGS__))
 
-// What failed on a device, so that all later calls that concern it fail; null
-// if nothing has, or if there is no such device. Other devices go on.
+// Returns what failed on `device`, so that later calls that concern it fail;
+// null if nothing did, or if there is no such device. Other devices go on.
 const char* DeviceFailure(int device);
 void SetDeviceFailure(int device, const char* what);
 void ForgetDeviceFailures();

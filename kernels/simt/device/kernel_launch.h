@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // kernel_launch.h - what a launch keeps until it runs: the kernel, its
-// arguments, and the pointers among these.
+// arguments, and the pointers among them.
 //
-// Pointers are found by type, in structs of structs too: a parameter must be a
-// number, an enum, a pointer, or an aggregate of such, without arrays. Anything
-// else does not compile, so no pointer goes unseen but one that is stored as an
-// integer, or in memory.
+// Pointers are found by type, in nested structs, too: a parameter must be a
+// number, an enum, a pointer, or an aggregate of these without arrays. Anything
+// else does not compile, so the only pointers that go unseen are those stored
+// as integers, or in memory.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_KERNEL_LAUNCH_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_KERNEL_LAUNCH_H_
 
@@ -25,7 +25,7 @@ namespace softmoe::simt {
 struct PointerList {
   static constexpr int kMax = 128;
   const void* pointers[kMax];
-  int parameters[kMax];  // where each was found, from 0
+  int parameters[kMax];  // the parameter of each, from 0
   int size = 0;
   int parameter = 0;  // the one being searched
 
@@ -38,7 +38,7 @@ struct PointerList {
   }
 };
 
-// Becomes whatever a field is.
+// Converts to the type of any field.
 struct AnyField {
   template <typename T>
   operator T() const;  // NOLINT(google-explicit-constructor)
@@ -151,13 +151,14 @@ struct KernelParameter {
   size_t size;
 };
 
-// Functions of the instrumented program, which take what they need from
-// kernel_argument: MSan would not know what uninstrumented code passes.
+// A kernel and its arguments. The functions belong to the instrumented program
+// and find the arguments in kernel_argument: MSan would not know what
+// uninstrumented code passes.
 struct KernelCall {
   const void* kernel;
   void* arguments;                    // on the heap
-  void (*run)();                      // as one thread
-  void (*destroy)();                  // the arguments
+  void (*run)();                      // runs one thread
+  void (*destroy)();                  // destroys the arguments
   const KernelParameter* parameters;  // among the arguments
   int num_parameters;
 };
@@ -166,10 +167,10 @@ struct KernelCall {
 class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
-  // Returns null, or what is wrong, valid until the next grid.
+  // Returns null, or what is wrong; the text is valid until the next grid.
   virtual const char* Run(const Grid& grid, const KernelCall& call) = 0;
 };
-// For all kernels that run from now on; null: the simulator runs them.
+// Sets the runner of all kernels from now on; null: the simulator runs them.
 void SetKernelRunner(KernelRunner* runner);
 
 // Takes over the arguments, whatever it returns.

@@ -2,8 +2,8 @@
 //
 // The functions of include/nccl.h. Each is a HostCall. Operations are matched
 // when they are called, since both sides count them: the n-th send of one rank
-// to another meets that one's n-th receive from it, and the n-th broadcasts of
-// all ranks are one.
+// to another matches that rank's n-th receive from it, and the n-th broadcasts
+// of all ranks are one operation.
 #include "kernels/simt/device/include/nccl.h"
 
 #include <algorithm>
@@ -34,14 +34,14 @@ using Library = LibraryRefusals<ncclResult_t, ncclUnhandledCudaError>;
   if (const ncclResult_t result = __VA_ARGS__; result != ncclSuccess) \
   return result
 
-// ---- What ranks have in common
+// ---- What ranks share
 
-// What both sides of a transfer, or all of a broadcast, must agree on.
+// What both sides of a transfer, or all ranks of a broadcast, must agree on.
 struct Amount {
   size_t count;
   ncclDataType_t type;
   int root;  // of a broadcast
-  int rank;  // the first to say it
+  int rank;  // the first rank to say it
 
   size_t bytes() const { return count * (type == ncclFloat32 ? 4 : 1); }
   bool SameAs(const Amount& other) const {
@@ -51,7 +51,7 @@ struct Amount {
 
 struct Clique {
   ncclUniqueId id;
-  std::vector<ncclComm*> members;              // by rank; null: not yet there
+  std::vector<ncclComm*> members;              // by rank; null: has not joined
   std::vector<std::vector<Amount>> transfers;  // by sender and receiver
   std::vector<Amount> broadcasts;
 
@@ -89,7 +89,7 @@ struct Operation {
   enum Kind { kSend, kReceive, kBroadcast };
   Kind kind;
   int peer;    // or root
-  int number;  // from 0, of its kind with this peer; of broadcasts
+  int number;  // from 0, among its kind with this peer, or broadcasts
   const char* from;
   char* to;
   size_t bytes;
@@ -117,13 +117,13 @@ struct ncclComm {
   int rank = 0;
   int device = 0;
   End end = End::kNone;
-  bool ready = false;             // its beginning was reported
+  bool ready = false;             // its creation was reported
   CUstream_st* stream = nullptr;  // of its operations
-  // The group that has ended but was not yet reported, and how often it was
-  // asked for.
+  // The group that has ended but has not been reported, and how often the
+  // caller has asked for it.
   softmoe::simt::GroupWork* ended = nullptr;
   int asked = 0;
-  std::vector<softmoe::simt::GroupWork*> queued;  // in their order
+  std::vector<softmoe::simt::GroupWork*> queued;  // in stream order
   std::vector<int> sends, receives;               // counts, by peer
   int broadcasts = 0;
 };
@@ -131,8 +131,8 @@ struct ncclComm {
 namespace softmoe::simt {
 namespace {
 
-// The operations between ncclGroupStart and ncclGroupEnd, or a single one. It
-// runs in steps, in each of which one other rank, or all, take part.
+// The operations between ncclGroupStart and ncclGroupEnd, or a single one. Runs
+// in steps, in each of which one other rank, or all, take part.
 class GroupWork : public Work {
  public:
   explicit GroupWork(ncclComm* comm) : Work("NCCL"), comm_(comm) {}
@@ -187,7 +187,7 @@ class GroupWork : public Work {
       char text[100];
       Describe(*op, text, sizeof(text));
       snprintf(why_, sizeof(why_),
-               "rank %d waits for ever in %s: rank %d has %s its communicator",
+               "rank %d waits forever in %s: rank %d has %s its communicator",
                comm_->rank, text, rank,
                peer->end == ncclComm::End::kAborted ? "aborted" : "destroyed");
       return why_;
@@ -208,7 +208,7 @@ class GroupWork : public Work {
  private:
   ncclComm* Member(int rank) const { return comm_->clique->members[rank]; }
 
-  // The ranks that must come, too.
+  // The other ranks that must come to `op`.
   std::vector<int> PeersOf(const Operation& op) const {
     if (op.kind != Operation::kBroadcast) return {op.peer};
     std::vector<int> peers;
@@ -218,7 +218,7 @@ class GroupWork : public Work {
     return peers;
   }
 
-  // Rank `rank`'s part of `op`, once it has come to it; or null.
+  // Rank `rank`'s part of `op` once that rank has come to it, else null.
   Operation* Counterpart(const Operation& op, int rank) const {
     const ncclComm* peer = Member(rank);
     if (peer->end != ncclComm::End::kNone || peer->queued.empty()) {
@@ -329,18 +329,18 @@ class GroupWork : public Work {
   }
 
   static void ExplainRank(const ncclComm* member, char* text, size_t size) {
-    // What it is in comes first: a later group whose end it has not asked for
-    // yet is not the reason.
+    // The group that the rank is in comes first: a later one whose end it has
+    // not asked for yet is not the reason.
     if (member->end != ncclComm::End::kNone) {
-      snprintf(text, size, "rank %d has no communicator any more",
+      snprintf(text, size, "rank %d no longer has a communicator",
                member->rank);
     } else if (member->queued.empty() && member->ended != nullptr) {
       snprintf(text, size,
-               "rank %d has not asked for the end of its group "
+               "rank %d has not asked whether its group has ended "
                "(ncclCommGetAsyncError)",
                member->rank);
     } else if (member->queued.empty()) {
-      snprintf(text, size, "rank %d has called nothing more", member->rank);
+      snprintf(text, size, "rank %d has made no further call", member->rank);
     } else {
       const GroupWork& group = *member->queued.front();
       char operation[100] = "";
@@ -360,8 +360,8 @@ class GroupWork : public Work {
   mutable char why_[300] = {};
 };
 
-// From an aborted group's place in its stream on, what it was to receive has no
-// value: it is not known how far it came.
+// Takes an aborted group's place in its stream. From there on, what the group
+// was to receive has no value: it is not known how far the group came.
 class SpoilWork : public Work {
  public:
   explicit SpoilWork(const GroupWork& group) : Work("ncclCommAbort") {
@@ -372,7 +372,7 @@ class SpoilWork : public Work {
   }
   const char* Run() override {
     for (const Received& one : received_) {
-      // An aborted group keeps nobody from freeing its memory.
+      // An aborted group does not keep its memory from being freed.
       if (DeviceMemory().FindLive(one.at, one.bytes) == nullptr) continue;
       NoteWrite(one.at, one.bytes);
       DeviceMemory().Spoil(one.at, one.bytes);
@@ -389,7 +389,7 @@ class SpoilWork : public Work {
 };
 
 // Spoils what a queued group was to receive: at once if nothing is before it in
-// its stream, else when that has run. Deletes the group.
+// its stream, else when all that has run. Deletes the group.
 void Spoil(GroupWork* group) {
   if (TheWorkQueue().IsAtFront(*group)) {
     SpoilWork(*group).Run();
@@ -416,9 +416,10 @@ ncclResult_t CheckComm(const char* call, const ncclComm* comm) {
     if (comm == nullptr || known != comm) continue;
     if (comm->end == ncclComm::End::kNone) return ncclSuccess;
   }
-  Library::Get().Refuse(ncclInvalidArgument,
-                        "%s of a communicator that does not exist (any more)",
-                        call);
+  Library::Get().Refuse(
+      ncclInvalidArgument,
+      "%s of a communicator that was never created or is already destroyed",
+      call);
   return ncclInvalidArgument;  // so that clang-tidy sees that this is an error
 }
 
@@ -438,8 +439,8 @@ ncclResult_t CheckBuffer(const char* call, const ncclComm* comm,
   if (bytes == 0) return ncclSuccess;
   if (!DeviceMemory().Holds(at)) {
     return SOFTMOE_REFUSE(ncclInvalidArgument,
-                          "%s: %s, %p, is no address of a device", call, side,
-                          at);
+                          "%s: %s, %p, is not an address on a device", call,
+                          side, at);
   }
   const Allocation* allocation = DeviceMemory().FindLive(at, bytes);
   if (allocation == nullptr) {
@@ -447,8 +448,8 @@ ncclResult_t CheckBuffer(const char* call, const ncclComm* comm,
     DeviceMemory().Describe(static_cast<const char*>(at) + bytes - 1, where,
                             sizeof(where));
     return SOFTMOE_REFUSE(ncclInvalidArgument,
-                          "%s: %s, %zu bytes, ends with %s", call, side, bytes,
-                          where);
+                          "%s: %s, %zu bytes, the last of them %s", call, side,
+                          bytes, where);
   }
   if (allocation->device == comm->device) return ncclSuccess;
   return SOFTMOE_REFUSE(ncclInvalidArgument,
@@ -462,8 +463,8 @@ ncclResult_t CheckStream(const char* call, const ncclComm* comm,
                          const CUstream_st* stream) {
   if (!TheWorkQueue().Knows(stream)) {
     return SOFTMOE_REFUSE(ncclInvalidArgument,
-                          "%s on the null stream, or one that does not exist "
-                          "(any more)",
+                          "%s on the null stream, or on one that was never "
+                          "created or is already destroyed",
                           call);
   }
   if (DeviceOf(stream) != comm->device || CurrentDevice() != comm->device) {
@@ -474,14 +475,13 @@ ncclResult_t CheckStream(const char* call, const ncclComm* comm,
                           comm->device);
   }
   if (comm->stream == nullptr || comm->stream == stream) return ncclSuccess;
-  return SOFTMOE_REFUSE(ncclInvalidUsage,
-                        "%s on another stream than the communicator's last "
-                        "operation",
-                        call);
+  return SOFTMOE_REFUSE(
+      ncclInvalidUsage,
+      "%s on a different stream from the communicator's last operation", call);
 }
 
-// Nothing overlaps what is written, neither of the operation itself, unless it
-// is in place, nor within the open group.
+// Refuses an overlap with what is written: within the operation, unless it is
+// in place, or within the open group.
 ncclResult_t CheckOverlap(const char* call, const Operation& op) {
   const auto range = [](const char* at, size_t size) {
     return Range{at, at == nullptr ? 0 : size};
@@ -489,8 +489,8 @@ ncclResult_t CheckOverlap(const char* call, const Operation& op) {
   if (op.from != op.to &&
       range(op.from, op.bytes).Overlaps(range(op.to, op.bytes))) {
     return SOFTMOE_REFUSE(ncclInvalidUsage,
-                          "%s: what it sends and what it receives overlap, and "
-                          "are not the same",
+                          "%s: what it sends and what it receives overlap "
+                          "without being the same memory",
                           call);
   }
   const GroupWork* group = TheOpenGroup().work;
@@ -503,16 +503,16 @@ ncclResult_t CheckOverlap(const char* call, const Operation& op) {
     if (writes[0].Overlaps(writes[1]) || writes[0].Overlaps(reads[1]) ||
         writes[1].Overlaps(reads[0])) {
       return SOFTMOE_REFUSE(ncclInvalidUsage,
-                            "%s: what it uses overlaps what another operation "
-                            "of its group writes",
+                            "%s: its memory overlaps what another operation of "
+                            "its group writes, or the other way round",
                             call);
     }
   }
   return ncclSuccess;
 }
 
-// Notes what was asked for, the number-th time, or compares it with what
-// another rank asked for.
+// Notes what was asked for in operation `number`, or compares it with what
+// another rank asked for there.
 ncclResult_t Agree(const char* call, std::vector<Amount>& amounts, int number,
                    const Amount& amount) {
   if (static_cast<size_t>(number) == amounts.size()) {
@@ -532,7 +532,7 @@ ncclResult_t Agree(const char* call, std::vector<Amount>& amounts, int number,
       other.rank, other.count, type(other), other.root);
 }
 
-// A group that fails does nothing.
+// Drops the open group: a group that fails does nothing.
 void DropGroup() {
   OpenGroup& group = TheOpenGroup();
   delete group.work;
@@ -561,7 +561,7 @@ ncclResult_t EndGroup() {
   return ncclInProgress;
 }
 
-// What sends, receives and broadcasts have in common. `op` lacks its number.
+// Adds a send, a receive or a broadcast; `op` lacks its number and its size.
 ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
                  ncclDataType_t type, CUstream_st* stream) {
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call));
@@ -570,9 +570,10 @@ ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
   Clique& clique = *comm->clique;
   const bool broadcast = op.kind == Operation::kBroadcast;
   if (op.peer < 0 || op.peer >= clique.size()) {
-    return SOFTMOE_REFUSE(ncclInvalidArgument,
-                          "%s by rank %d of %d, with rank %d", call, comm->rank,
-                          clique.size(), op.peer);
+    return SOFTMOE_REFUSE(
+        ncclInvalidArgument,
+        "%s by rank %d of %d, with rank %d, which does not exist", call,
+        comm->rank, clique.size(), op.peer);
   }
   if (type != ncclFloat32 && type != ncclUint8) {
     return SOFTMOE_REFUSE(ncclInvalidArgument,
@@ -721,11 +722,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
     Cliques().push_back(clique);
   }
   if (clique->size() != ranks || clique->members[rank] != nullptr) {
-    return SOFTMOE_REFUSE(ncclInvalidUsage, "%s as rank %d of %d: %s", kCall,
-                          rank, ranks,
-                          clique->size() != ranks
-                              ? "another rank came with another number of them"
-                              : "that rank is there already");
+    return SOFTMOE_REFUSE(
+        ncclInvalidUsage, "%s as rank %d of %d: %s", kCall, rank, ranks,
+        clique->size() != ranks
+            ? "another rank joined with a different number of ranks"
+            : "that rank has already joined");
   }
   for (const ncclComm* other : clique->members) {
     if (other == nullptr || other->device != CurrentDevice()) continue;
@@ -773,7 +774,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     if (!comm->clique->IsComplete()) return ncclSuccess;
     comm->ready = true;
   } else if (comm->ended != nullptr) {
-    // Not at once, so that callers who do not ask until the end are found.
+    // Not the first time, so that callers that do not keep asking are found.
     if (comm->asked++ == 0) return ncclSuccess;
     GroupWork* group = comm->ended;
     comm->ended = nullptr;
@@ -788,7 +789,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   constexpr const char* kCall = "ncclCommAbort";
   const HostCall host_call;
   // Aborts even after a failure of the device, which it then returns: the other
-  // ranks must hear of it.
+  // ranks must hear of the abort.
   const ncclResult_t begun = Library::Begin(kCall);
   if (begun != ncclSuccess && DeviceFailure(CurrentDevice()) == nullptr) {
     return begun;
@@ -817,7 +818,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckReady(kCall, comm));
   if (!comm->queued.empty()) {
     return SOFTMOE_REFUSE(ncclInvalidUsage,
-                          "%s by rank %d, of which something is still queued",
+                          "%s by rank %d, which still has operations queued",
                           kCall, comm->rank);
   }
   comm->end = ncclComm::End::kDestroyed;

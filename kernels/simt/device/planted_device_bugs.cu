@@ -41,7 +41,7 @@ __global__ void IncrementShifted(int n, int shift, const int* in, int* out) {
   if (Me() < n) out[Me()] = in[Me() + shift] + 1;
 }
 
-// A struct with room for garbage before a pointer, in another one.
+// A struct with room for garbage before a pointer, within another struct.
 struct Inner {
   bool flag;
   int* out;
@@ -58,7 +58,7 @@ __global__ void IncrementByStruct(Outer arguments) {
   }
 }
 
-// table[0] = out; and what is behind it.
+// Stores a pointer, table[0] = out, and then uses it.
 __global__ void StorePointer(int* out, int** table) {
   if (Me() == 0) table[0] = out;
 }
@@ -133,7 +133,7 @@ class Program {
   }
   void Synchronize(int stream) { Try(cudaStreamSynchronize(streams[stream])); }
 
-  // Two blocks.
+  // Launches two blocks.
   template <typename... Parameters, typename... Arguments>
   void Launch(cudaStream_t stream, void (*kernel)(Parameters...),
               Arguments... arguments) {
@@ -174,7 +174,7 @@ class Program {
 
   cudaStream_t streams[3];
   cudaEvent_t events[3];
-  // Not on the stack, where TSan does not see all that happens.
+  // Not on the stack, where TSan does not see all accesses.
   const std::unique_ptr<int[]> in_memory{new int[kSize]};
   const std::unique_ptr<int[]> out_memory{new int[kSize]};
   int* const in = in_memory.get();
@@ -210,7 +210,7 @@ Outcome OneStream() {
   return p.Check(a, 2);
 }
 
-// 0 -> 1 -> 2, and then 0 writes what 2 has read.
+// Streams 0 -> 1 -> 2; then 0 writes what 2 has read.
 Outcome ThreeStreams() {
   Program p;
   int* a = p.Allocate();
@@ -243,7 +243,7 @@ Outcome DoubleBuffered() {
     const int half = step % 2;
     p.Wait(0, half);  // until stream 1 has used it
     p.Try(cudaMemcpyAsync(buffers[half], sum, 0, cudaMemcpyDeviceToDevice,
-                          p.streams[0]));  // nothing
+                          p.streams[0]));  // copies nothing
     p.Launch(p.streams[0], Fill, kSize, step, buffers[half]);
     p.Record(2, 0);
     p.Wait(1, 2);
@@ -267,7 +267,7 @@ Outcome HostMemoryIsUsedAgain() {
     p.Synchronize(0);
   }
   p.ToHost(host, a, kBytes, p.streams[0]);
-  p.ToDevice(b, host, kBytes, p.streams[0]);  // after the copy before
+  p.ToDevice(b, host, kBytes, p.streams[0]);  // after the previous copy
   p.Synchronize(0);
   p.Try(cudaFreeHost(pinned));
   return p.Check(b, 2);
@@ -327,7 +327,7 @@ Outcome EachThreadHasItsErrors() {
              : Outcome::kWrong;
 }
 
-// Streams, memory and events of the device that was chosen at the time.
+// Streams, memory and events belong to the device chosen at the time.
 Outcome TwoDevices() {
   SetDeviceLimits({.devices = 2, .memory = 8192});
   Program first;
@@ -337,7 +337,7 @@ Outcome TwoDevices() {
   second.Try(cudaGetDeviceCount(&count));
   if (count != 2) return Outcome::kWrong;
   int* b = second.AllocateInput();
-  int* more = second.Allocate(8192 - 2048);  // each has its memory
+  int* more = second.Allocate(8192 - 2048);  // each device has its own
   second.Launch(second.streams[0], Increment, kSize, b, b);
   first.Try(cudaSetDevice(0));
   int* a = first.AllocateInput();
@@ -416,8 +416,8 @@ Outcome Zeros() {
   return p.Check(a, 1);
 }
 
-// Whether stream 1 has run when the host has waited for stream 0. In the random
-// schedule it may have.
+// Checks whether stream 1 has run once the host has waited for stream 0. In the
+// random schedule it may have.
 Outcome SchedulesAreWhatTheySay() {
   Program p;
   p.Launch(p.streams[0], Fill, kSize, 1, p.Allocate());
@@ -548,7 +548,7 @@ Outcome MissingEventBeforeOverwriting() {
   return outcome;
 }
 
-// It writes what stood there already: no result can show it.
+// Stream 1 writes what is there already: no result can show it.
 Outcome MissingEventOfTheSame() {
   Program p;
   int* a = p.Allocate();
@@ -581,7 +581,7 @@ Outcome WaitBeforeRecord() {
   return outcome;
 }
 
-// The event is recorded before what it should stand for.
+// The event is recorded before the work that it should stand for.
 Outcome RecordTooEarly() {
   Program p;
   int* a = p.AllocateInput();
@@ -617,7 +617,7 @@ Outcome WaitedTooEarly() {
   return p.End();
 }
 
-// Stream 0 has run a kernel of its own after that of stream 1.
+// Stream 0 has run a kernel of its own after that of stream 1, unordered.
 Outcome MissingEventAfterAnother() {
   Program p;
   int* a = p.Allocate();
@@ -776,7 +776,7 @@ Outcome CopyFresh() {
   return p.Check(p.Allocate(), 0);
 }
 
-// Memory that was freed is fresh when it comes again.
+// Freed memory is fresh when it is allocated again.
 Outcome ReadFreshAfterFree() {
   Program p;
   p.Try(cudaFree(p.AllocateInput()));
@@ -934,7 +934,7 @@ Outcome TooMuchStaticSharedMemory() {
   p.Launch(p.streams[0], UseMuchStaticShared, p.AllocateInput());
   return p.End();
 }
-// Kernels that never ask are launched as before.
+// Kernels for which cudaFuncSetAttribute was never called still run.
 Outcome SharedMemoryOfManyKernels() {
   Program p;
   int* a = p.AllocateInput();
@@ -969,7 +969,7 @@ Outcome KernelFails() {
   p.Synchronize(1);
   return p.End();
 }
-// All calls but freeing fail from then on, until the failure is forgotten.
+// After a failure all calls fail, though freeing frees, until it is forgotten.
 Outcome FailureStays() {
   Program p;
   int* a = p.AllocateInput();
@@ -1024,7 +1024,7 @@ Outcome AnotherDeviceFailsMeanwhile() {
   ForgetFailure();
   return first.End();
 }
-// What waits for an event of the device that failed waits for ever.
+// Work that waits for an event of the failed device waits for ever.
 Outcome EventOfADeviceThatFailed() {
   SetDeviceLimits({.devices = 2});
   Program first;
@@ -1084,7 +1084,7 @@ Outcome CallFails() {
 
 // ---- Several threads of the host
 
-// Nothing orders what the two have queued.
+// Nothing orders what the two threads have queued.
 Outcome MissingEventBetweenThreads() {
   Program p;
   int* a = p.AllocateInput();
@@ -1118,7 +1118,7 @@ Outcome TheOtherThreadReadsTooEarly() {
   return Outcome::kClean;
 }
 
-// Calling the device does not order the two.
+// Calling the device does not order the two threads.
 Outcome ThreadsShareAVariable() {
   Program p;
   const std::unique_ptr<int> variable(new int(0));
@@ -1283,8 +1283,8 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"null stream of a fill",            {kRefuse, kRefuse, kRefuse, kRefuse}, NullStreamOfAFill, "null stream"},
     {"null stream of an event",          {kRefuse, kRefuse, kRefuse, kRefuse}, NullStreamOfAnEvent, "null stream"},
     {"stream destroyed too early",       {kRefuse, kRefuse, kRefuse, kRefuse}, StreamDestroyedTooEarly, "is still queued"},
-    {"stream after destroy",             {kRefuse, kRefuse, kRefuse, kRefuse}, StreamUsedAfterDestroy, "does not exist (any more)"},
-    {"event after destroy",              {kRefuse, kRefuse, kRefuse, kRefuse}, EventUsedAfterDestroy, "does not exist (any more)"},
+    {"stream after destroy",             {kRefuse, kRefuse, kRefuse, kRefuse}, StreamUsedAfterDestroy, "was never created or is already destroyed"},
+    {"event after destroy",              {kRefuse, kRefuse, kRefuse, kRefuse}, EventUsedAfterDestroy, "was never created or is already destroyed"},
 
     {"launch after free",                {kRefuse, kRefuse, kRefuse, kRefuse}, LaunchAfterFree, "freed)"},
     {"free while queued",                {kRefuse, kRefuse, kRefuse, kRefuse}, FreeWhileQueued, "which a kernel that is still queued uses"},
@@ -1315,7 +1315,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"missing event between threads",    {kAny,    kAny,    kReport, kAny},    MissingEventBetweenThreads},
     {"other thread reads too early",     {kAny,    kAny,    kReport, kAny},    TheOtherThreadReadsTooEarly},
     {"threads share a variable",         {kAny,    kAny,    kReport, kAny},    ThreadsShareAVariable},
-    {"device that is not there",         {kRefuse, kRefuse, kRefuse, kRefuse}, DeviceThatIsNotThere, "device 1 of 1"},
+    {"device that is not there",         {kRefuse, kRefuse, kRefuse, kRefuse}, DeviceThatIsNotThere, "device 1 does not exist"},
     {"stream of another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, StreamOfAnotherDevice, "on a stream of device 0, by a thread that has chosen device 1"},
     {"memory of another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryOfAnotherDevice, "points to memory of device 0"},
     {"copy from another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, CopyFromAnotherDevice, "the source is memory of device 0"},
@@ -1329,7 +1329,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"too much shared memory",           {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchSharedMemoryAskedFor, "at most 166912"},
     {"too much of little shared memory", {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchOfLittleSharedMemory, "at most 102400"},
     {"too much static shared memory",    {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchStaticSharedMemory, "53248 bytes of shared memory"},
-    {"shared memory of many kernels",    {kRefuse, kRefuse, kRefuse, kRefuse}, SharedMemoryOfManyKernels, "the simulator keeps that of 1024"},
+    {"shared memory of many kernels",    {kRefuse, kRefuse, kRefuse, kRefuse}, SharedMemoryOfManyKernels, "the simulator handles at most 1024"},
     {"too many threads",                 {kRefuse, kRefuse, kRefuse, kRefuse}, TooManyThreads, "1 to 1024 threads"},
     {"kernel fails",                     {kRefuse, kRefuse, kRefuse, kRefuse}, KernelFails, "planted_device_bugs.cu:"},
     {"event of a device that failed",    {kRefuse, kRefuse, kRefuse, kRefuse}, EventOfADeviceThatFailed, "an event will never be recorded: cudaStreamWaitEvent waits for device 1"},

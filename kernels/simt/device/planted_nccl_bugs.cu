@@ -33,12 +33,12 @@ __global__ void Add(const float* in, float* out) {
   if (me < kSize) out[me] += in[me];
 }
 
-// Fails.
+// Fails: a barrier that only some threads reach.
 __global__ void WaitForHalf() {
   if (threadIdx.x < 40) __syncthreads();
 }
 
-// A rank and what it has, on the device of its number.
+// A rank and what belongs to it, on the device with the rank's number.
 class Rank {
  public:
   Rank(int rank, int ranks, const ncclUniqueId& id) : rank(rank), ranks(ranks) {
@@ -114,7 +114,7 @@ class Rank {
   void Broadcast(void* data, int root, size_t count = kSize) {
     Try(ncclBroadcast(data, data, count, ncclFloat32, root, comm, streams[0]));
   }
-  // Sends everyone's `from` to everyone: received[peer] is peer's.
+  // Sends every rank's `from` to every rank: received[peer] is peer's.
   void Exchange(const float* from, float* const* received) {
     Try(ncclGroupStart());
     for (int peer = 0; peer < ranks; ++peer) {
@@ -179,7 +179,7 @@ Outcome OnRanks(int ranks, Body body) {
           RankThread& own = *static_cast<RankThread*>(argument);
           Rank rank(own.rank, own.ranks, own.id);
           own.body(rank);
-          // Otherwise the others would wait for it.
+          // Otherwise the other ranks would wait for this one.
           if (rank.refused) (void)ncclCommAbort(rank.comm);
           own.refused = rank.refused;
           own.wrong = rank.wrong;
@@ -411,7 +411,7 @@ Outcome OtherOperation() {
   });
 }
 
-// Each sends first: without a group neither comes to receive.
+// Each rank sends first: without a group neither comes to receive.
 Outcome SendsWithoutAGroup() {
   return OnRanks(2, [](Rank& r) {
     float* data = r.AllocateFilled(1);
@@ -424,7 +424,7 @@ Outcome SendsWithoutAGroup() {
   });
 }
 
-// Rank 0 waits for 1 before it comes to what 1 needs of it.
+// Rank 0 waits for rank 1 before it comes to what rank 1 needs from it.
 Outcome OtherOrder() {
   return OnRanks(2, [](Rank& r) {
     float* a = r.AllocateFilled(1);
@@ -451,7 +451,7 @@ double Seconds() {
          static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Two that wait are not out of patience sooner than one.
+// Patience does not end sooner with two waiting ranks than with one.
 Outcome RankThatNeverComes() {
   constexpr int kPatience = 2;
   SetPatience(kPatience);
@@ -466,7 +466,7 @@ Outcome RankThatNeverComes() {
   return Seconds() - begin < kPatience ? Outcome::kWrong : outcome;
 }
 
-// The rank that waits does so by an event.
+// The waiting rank waits by an event.
 Outcome RankThatNeverComesToAnEvent() {
   SetPatience(1);
   return OnRanks(2, [](Rank& r) {
@@ -513,7 +513,7 @@ Outcome PeerHasFailed() {
   });
 }
 
-// Its device fails before the group is in its stream.
+// The rank's device fails before the group is in its stream.
 Outcome FailedBeforeItIsAsked() {
   return OnRanks(1, [](Rank& r) {
     r.Broadcast(r.AllocateFilled(1), 0);
@@ -525,7 +525,7 @@ Outcome FailedBeforeItIsAsked() {
 
 // ---- Streams
 
-// Sent before another stream has filled it.
+// Data is sent before another stream has filled it.
 Outcome SentTooEarly() {
   return OnRanks(2, [](Rank& r) {
     float* own = r.AllocateFilled(static_cast<float>(r.rank), 1);
@@ -535,7 +535,7 @@ Outcome SentTooEarly() {
   });
 }
 
-// Used by another stream before it has come.
+// Data is used by another stream before it has come.
 Outcome UsedTooEarly() {
   return OnRanks(2, [](Rank& r) {
     float* own = r.AllocateFilled(static_cast<float>(r.rank));
@@ -547,7 +547,7 @@ Outcome UsedTooEarly() {
   });
 }
 
-// Written again by another stream while it is being sent.
+// Data is overwritten by another stream while it is being sent.
 Outcome OverwrittenTooEarly() {
   return OnRanks(2, [](Rank& r) {
     float* own = r.AllocateFilled(static_cast<float>(r.rank));
@@ -575,7 +575,7 @@ Outcome NotAskedUntilTheEnd() {
   });
 }
 
-// Nobody asks at all, so it never begins.
+// Rank 1 never asks, so its group never begins.
 Outcome NeverAsked() {
   SetPatience(3);
   return OnRanks(2, [](Rank& r) {
@@ -673,8 +673,8 @@ Outcome TwiceInAGroup() {
   });
 }
 
-// What stood there before the abort stands there no longer, whether or not the
-// group was in its stream by then (kAsked), and the first in it (kFirst).
+// The content from before the abort is gone, whether or not the group was in
+// its stream by then (kAsked), and first in it (kFirst).
 template <bool kAsked, bool kFirst>
 Outcome ReadAfterAnAbort() {
   return OnRanks(2, [](Rank& r) {
@@ -688,7 +688,7 @@ Outcome ReadAfterAnAbort() {
   });
 }
 
-// An aborted group keeps nobody from freeing its memory.
+// An aborted group does not keep its memory from being freed.
 Outcome FreedAfterAnAbort() {
   return OnRanks(2, [](Rank& r) {
     if (r.rank == 1) return;
@@ -860,26 +860,26 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"other size",                       {kRefuse, kRefuse, kRefuse, kRefuse}, OtherSize, " floats of rank 0, rank "},
     {"other type",                       {kRefuse, kRefuse, kRefuse, kRefuse}, OtherType, " 4 bytes of rank 0"},
     {"other root",                       {kRefuse, kRefuse, kRefuse, kRefuse}, OtherRoot, "ncclBroadcast number 1: rank "},
-    {"other operation",                  {kRefuse, kRefuse, kRefuse, kRefuse}, OtherOperation, "wait for each other for ever: rank 0 is in ncclBroadcast number 1 from rank 0; rank 1 is in ncclRecv number 1 from rank 0"},
-    {"sends without a group",            {kRefuse, kRefuse, kRefuse, kRefuse}, SendsWithoutAGroup, "wait for each other for ever: rank 0 is in ncclSend number 1 to rank 1; rank 1 is in ncclSend number 1 to rank 0"},
-    {"other order",                      {kRefuse, kRefuse, kRefuse, kRefuse}, OtherOrder, "wait for each other for ever"},
-    {"rank that never comes",            {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatNeverComes, "has not come for too long: rank 0 is in ncclBroadcast number 1 from rank 0; rank 1 has called nothing more"},
-    {"rank that never comes to an event", {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatNeverComesToAnEvent, "has not come for too long: rank 0 is in ncclBroadcast"},
+    {"other operation",                  {kRefuse, kRefuse, kRefuse, kRefuse}, OtherOperation, "deadlock: ranks wait for each other: rank 0 is in ncclBroadcast number 1 from rank 0; rank 1 is in ncclRecv number 1 from rank 0"},
+    {"sends without a group",            {kRefuse, kRefuse, kRefuse, kRefuse}, SendsWithoutAGroup, "deadlock: ranks wait for each other: rank 0 is in ncclSend number 1 to rank 1; rank 1 is in ncclSend number 1 to rank 0"},
+    {"other order",                      {kRefuse, kRefuse, kRefuse, kRefuse}, OtherOrder, "deadlock: ranks wait for each other"},
+    {"rank that never comes",            {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatNeverComes, "timed out waiting for a rank: rank 0 is in ncclBroadcast number 1 from rank 0; rank 1 has made no further call"},
+    {"rank that never comes to an event", {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatNeverComesToAnEvent, "timed out waiting for a rank: rank 0 is in ncclBroadcast"},
     {"rank that left early",             {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatLeftEarly, "rank 1 has destroyed its communicator"},
     {"peer has aborted",                 {kRefuse, kRefuse, kRefuse, kRefuse}, PeerHasAborted, "rank 1 has aborted its communicator"},
-    {"peer has failed",                  {kRefuse, kRefuse, kRefuse, kRefuse}, PeerHasFailed, "rank 0 waits for ever in ncclRecv number 1 from rank 1: rank 1 has aborted its communicator"},
+    {"peer has failed",                  {kRefuse, kRefuse, kRefuse, kRefuse}, PeerHasFailed, "rank 0 waits forever in ncclRecv number 1 from rank 1: rank 1 has aborted its communicator"},
     {"failed before it is asked",        {kRefuse, kRefuse, kRefuse, kRefuse}, FailedBeforeItIsAsked},
 
     {"sent too early",                   {kWrong,  kWrong,  kReport, kReport}, SentTooEarly},
     {"used too early",                   {kWrong,  kWrong,  kReport, kReport}, UsedTooEarly},
     {"overwritten too early",            {kWrong,  kWrong,  kReport, kWrong},  OverwrittenTooEarly},
     {"not asked until the end",          {kWrong,  kWrong,  kWrong,  kReport}, NotAskedUntilTheEnd},
-    {"never asked",                      {kRefuse, kRefuse, kRefuse, kRefuse}, NeverAsked, "rank 1 has not asked for the end of its group"},
+    {"never asked",                      {kRefuse, kRefuse, kRefuse, kRefuse}, NeverAsked, "rank 1 has not asked whether its group has ended"},
     {"asked for more in between",        {kRefuse, kRefuse, kRefuse, kRefuse}, AskedForMoreInBetween, "while a group is in progress"},
-    {"another stream",                   {kRefuse, kRefuse, kRefuse, kRefuse}, AnotherStream, "on another stream than"},
+    {"another stream",                   {kRefuse, kRefuse, kRefuse, kRefuse}, AnotherStream, "on a different stream from"},
     {"null stream",                      {kRefuse, kRefuse, kRefuse, kRefuse}, NullStream, "on the null stream"},
 
-    {"host memory",                      {kRefuse, kRefuse, kRefuse, kRefuse}, HostMemory, "is no address of a device"},
+    {"host memory",                      {kRefuse, kRefuse, kRefuse, kRefuse}, HostMemory, "is not an address on a device"},
     {"memory of another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryOfAnotherDevice, "is memory of device 1, rank 0 is on device 0"},
     {"freed memory",                     {kRefuse, kRefuse, kRefuse, kRefuse}, FreedMemory, "freed)"},
     {"too much memory",                  {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchMemory, "4 bytes past the end of device memory"},
@@ -897,12 +897,12 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"memory filled before it joins",    {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryFilledBeforeItJoins, "ncclCommInitRankConfig takes 1000 bytes of memory: 999 are free"},
     {"joins blocking",                   {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsBlocking, "only config.blocking = 0"},
     {"joins with a foreign id",          {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsWithAForeignId, "ncclGetUniqueId did not make"},
-    {"joins as the same rank",           {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsAsTheSameRank, "that rank is there already"},
+    {"joins as the same rank",           {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsAsTheSameRank, "that rank has already joined"},
     {"joins as a rank too many",         {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsAsARankTooMany, "as rank 2 of 2"},
-    {"joins as one of more",             {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsAsOneOfMore, "another number of them"},
+    {"joins as one of more",             {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsAsOneOfMore, "a different number of ranks"},
     {"used before it is ready",          {kRefuse, kRefuse, kRefuse, kRefuse}, UsedBeforeItIsReady, "while the communicator is in progress"},
-    {"used after abort",                 {kRefuse, kRefuse, kRefuse, kRefuse}, UsedAfterAbort, "does not exist (any more)"},
-    {"destroyed while queued",           {kRefuse, kRefuse, kRefuse, kRefuse}, DestroyedWhileQueued, "something is still queued"},
+    {"used after abort",                 {kRefuse, kRefuse, kRefuse, kRefuse}, UsedAfterAbort, "was never created or is already destroyed"},
+    {"destroyed while queued",           {kRefuse, kRefuse, kRefuse, kRefuse}, DestroyedWhileQueued, "still has operations queued"},
     {"sent to itself alone",             {kRefuse, kRefuse, kRefuse, kRefuse}, SentToItselfAlone, "sends to itself without receiving"},
     {"sent to nobody",                   {kRefuse, kRefuse, kRefuse, kRefuse}, SentToNobody, "of 2, with rank 2"},
     {"end without start",                {kRefuse, kRefuse, kRefuse, kRefuse}, EndWithoutStart, "ncclGroupEnd without ncclGroupStart"},

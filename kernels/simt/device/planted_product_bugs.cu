@@ -80,8 +80,8 @@ class Program {
            uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   }
 
-  // Ignores what cannot be destroyed or freed: some programs have done it, or
-  // must not.
+  // Ignores what cannot be destroyed or freed: some programs have done so, or
+  // must not do so.
   ~Program() {
     (void)cudaDeviceSynchronize();
     for (const cublasLtMatrixLayout_t layout : layouts) {
@@ -220,7 +220,7 @@ class Program {
     return Check();
   }
 
-  // The elements of D that the layout has; gaps are not looked at.
+  // Returns the elements of D that the layout has; gaps are ignored.
   std::vector<float> Result() {
     const size_t size = static_cast<size_t>(d.Size());
     std::vector<float> result(size);
@@ -314,7 +314,7 @@ class Program {
 
 // ---- Right products
 
-// Sizes, types, orders, transposes, gaps, batches, beta; integers exactly.
+// Sizes, types, orders, transposes, gaps, batches, beta; integers are exact.
 Outcome EveryForm() {
   constexpr std::pair<cudaDataType, cudaDataType> kTypes[] = {
       {CUDA_R_32F, CUDA_R_32F},
@@ -366,7 +366,7 @@ Outcome InPlace() {
 // With beta 0 the old content, NaN, is not read: Fill leaves C without values.
 Outcome FreshCIsNotRead() { return Program(20, 10, 30).Run(); }
 
-// Two bytes of alignment are enough if the heuristic knows.
+// Two bytes of alignment are enough if the heuristic was told so.
 Outcome LittleAlignment() {
   Program p(20, 10, 30, CUDA_R_16BF);
   p.Fill();
@@ -400,7 +400,7 @@ Outcome PartsOfOneArray() {
   return p.Check();
 }
 
-// A column of B without values leaves a column of D without, and nothing else.
+// A column of B without values leaves only a column of D without values.
 Outcome ColumnWithoutValues() {
   Program p(4, 3, 5);
   p.Fill();
@@ -415,7 +415,7 @@ Outcome ColumnWithoutValues() {
   return p.Check();
 }
 
-// What `compute` returns in a process of its own; 0 if that dies.
+// Returns compute(), run in a process of its own; 0 if that process dies.
 template <typename Compute>
 uint64_t InOwnProcess(const Compute& compute) {
   int ends[2];
@@ -457,8 +457,8 @@ uint64_t HashUnder(uint64_t seed, int algorithm) {
   });
 }
 
-// Each seed and algorithm gives other bits, all within bounds; the same ones
-// give the same bits.
+// Each seed and algorithm gives different bits, all within bounds; the same
+// seed and algorithm give the same bits.
 Outcome Seeds() {
   if (InOwnProcess([]() -> uint64_t { _exit(1); }) != 0) return Outcome::kWrong;
   uint64_t hashes[6];
@@ -640,7 +640,7 @@ Outcome MissingEvent() {
   p.Try(cudaStreamSynchronize(p.other));
   return outcome;
 }
-// B is written while the product reads it, with the values that it has.
+// B is written while the product reads it, with the values that it already has.
 Outcome InputIsWrittenMeanwhile() {
   Program p(20, 10, 30);
   p.Fill();
@@ -750,25 +750,25 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"half precision",                   SOFTMOE_REFUSED, Changed<HalfPrecision>, "elements of type 2"},
     {"TF32",                             SOFTMOE_REFUSED, Changed<Tf32>, "compute type 77"},
     {"destroyed handle",                 SOFTMOE_REFUSED, Changed<DestroyedHandle>, "CUBLAS_STATUS_NOT_INITIALIZED"},
-    {"destroyed description",            SOFTMOE_REFUSED, Changed<DestroyedDescription>, "the description does not exist"},
-    {"destroyed preference",             SOFTMOE_REFUSED, Changed<DestroyedPreference>, "without preference"},
+    {"destroyed description",            SOFTMOE_REFUSED, Changed<DestroyedDescription>, "the description was never created"},
+    {"destroyed preference",             SOFTMOE_REFUSED, Changed<DestroyedPreference>, "without a preference"},
     {"attribute of another size",        SOFTMOE_REFUSED, Changed<AttributeOfAnotherSize>, "has another size"},
 
-    {"destroyed layout",                 SOFTMOE_REFUSED, ChangedLater<DestroyedLayout>, "the layout of B does not exist"},
+    {"destroyed layout",                 SOFTMOE_REFUSED, ChangedLater<DestroyedLayout>, "the layout of B was never created"},
     {"small workspace",                  SOFTMOE_REFUSED, ChangedLater<SmallWorkspace>, "a workspace of 799 bytes: the algorithm needs 800"},
     {"no workspace",                     SOFTMOE_REFUSED, ChangedLater<NoWorkspace>, "the workspace: (nil)"},
-    {"skew workspace",                   SOFTMOE_REFUSED, ChangedLater<SkewWorkspace>, "no multiple of 256"},
+    {"skew workspace",                   SOFTMOE_REFUSED, ChangedLater<SkewWorkspace>, "not a multiple of 256"},
     {"workspace in D",                   SOFTMOE_REFUSED, ChangedLater<WorkspaceInD>, "the workspace overlaps D"},
-    {"no algorithm",                     SOFTMOE_REFUSED, ChangedLater<NoAlgorithm>, "did not give for this problem"},
-    {"algorithm of another",             SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<10, 31>>, "did not give for this problem"},
-    {"algorithm of fewer columns",       SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<9, 30>>, "nor for one with more columns"},
-    {"skew A",                           SOFTMOE_REFUSED, ChangedLater<SkewA>, "no multiple of 256"},
-    {"small A",                          SOFTMOE_REFUSED, ChangedLater<SmallA>, "A: 2400 bytes, which end with 4 bytes past the end"},
-    {"small D",                          SOFTMOE_REFUSED, ChangedLater<SmallD>, "D: 800 bytes, which end with 4 bytes past the end"},
+    {"no algorithm",                     SOFTMOE_REFUSED, ChangedLater<NoAlgorithm>, "must be one that the heuristic gave for this problem"},
+    {"algorithm of another",             SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<10, 31>>, "must be one that the heuristic gave for this problem"},
+    {"algorithm of fewer columns",       SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<9, 30>>, "or for one with more columns"},
+    {"skew A",                           SOFTMOE_REFUSED, ChangedLater<SkewA>, "not a multiple of 256"},
+    {"small A",                          SOFTMOE_REFUSED, ChangedLater<SmallA>, "A: 2400 bytes, the last of them 4 bytes past the end"},
+    {"small D",                          SOFTMOE_REFUSED, ChangedLater<SmallD>, "D: 800 bytes, the last of them 4 bytes past the end"},
     {"freed B",                          SOFTMOE_REFUSED, ChangedLater<FreedB>, "freed)"},
-    {"host A",                           SOFTMOE_REFUSED, ChangedLater<HostA>, "is no address of the device"},
-    {"host D",                           SOFTMOE_REFUSED, ChangedLater<HostD>, "is no address of the device"},
-    {"null C",                           SOFTMOE_REFUSED, ChangedLater<NullC>, "C: (nil) is no address of the device"},
+    {"host A",                           SOFTMOE_REFUSED, ChangedLater<HostA>, "is not an address on the device"},
+    {"host D",                           SOFTMOE_REFUSED, ChangedLater<HostD>, "is not an address on the device"},
+    {"null C",                           SOFTMOE_REFUSED, ChangedLater<NullC>, "C: (nil) is not an address on the device"},
     {"D is A",                           SOFTMOE_REFUSED, ChangedLater<DIsA>, "D overlaps A"},
     {"shifted in place",                 SOFTMOE_REFUSED, ChangedLater<ShiftedInPlace>, "D overlaps C"},
     {"alpha is 0",                       SOFTMOE_REFUSED, ChangedLater<AlphaIsZero>, "alpha is 0"},

@@ -38,7 +38,7 @@ float Load(const MatrixShape& shape, const char* data, int64_t i) {
   return FromBits(static_cast<uint32_t>(half) << 16);
 }
 
-// Rounds to nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even; a NaN stays a NaN.
 uint16_t ToBf16(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof(x));
@@ -62,7 +62,7 @@ void Store(const MatrixShape& shape, float x, char* data, int64_t i) {
 
 constexpr int64_t kTensorCoreBlock = 16;
 
-// The k products of a sum, in order, cut into parts.
+// The order of the k products of a sum, and the parts that they are cut into.
 struct SumOrder {
   Array<int64_t> index;  // [k]
   int64_t part;          // products in each; the last may have fewer
@@ -94,8 +94,8 @@ struct SumOrder {
   }
 };
 
-// sums[n] = row a[k] times b[k, n], in parts (part[n] is scratch), rounded
-// after each part, or not.
+// sums[n] = row a[k] times b[k, n], summed in parts (part[n] is scratch) and,
+// if `round`, rounded after each part.
 template <bool kFused>
 void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
             const float* b, bool round, float* part, float* sums) {
@@ -121,7 +121,7 @@ void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
 // ---- Tensor cores
 
 constexpr int kTensorCoreDigits = 25;  // after the point
-constexpr int kNoExponent = -2000;     // of 0
+constexpr int kNoExponent = -2000;     // the exponent of 0
 
 // The exponent of the most significant digit; subnormals have the smallest.
 int ExponentOf(float x) {
@@ -143,8 +143,8 @@ struct Operand {
   const int* exponents;
 };
 
-// `sum` and the products of a [k, 1] and column j of b [k, n] in the rows of
-// `index` [size].
+// Returns `sum` plus the products of a [k, 1] and column j of b [k, n] in the
+// rows `index` [size].
 float AddBlock(float sum, const int64_t* index, int64_t size, const Operand& a,
                const Operand& b, int64_t n, int64_t j) {
   int largest = ExponentOf(sum);
@@ -161,7 +161,7 @@ float AddBlock(float sum, const int64_t* index, int64_t size, const Operand& a,
     }
     return sum;
   }
-  if (largest < 2 * -126) return sum;  // 0, and no product but 0
+  if (largest < 2 * -126) return sum;  // the sum and all products are 0
   const double last_digit = std::ldexp(1.0, largest - kTensorCoreDigits);
   double digits = std::trunc(double{sum} / last_digit);
   for (int64_t i = 0; i < size; ++i) {
@@ -172,7 +172,7 @@ float AddBlock(float sum, const int64_t* index, int64_t size, const Operand& a,
   return TowardsZero(digits * last_digit);
 }
 
-// Does what SumRow does.
+// Does what SumRow does, as tensor cores do it.
 void SumRowOnTensorCores(const SumOrder& order, int64_t k, int64_t n,
                          const Operand& a, const Operand& b, bool round,
                          float* sums) {
@@ -186,7 +186,7 @@ void SumRowOnTensorCores(const SumOrder& order, int64_t k, int64_t n,
   }
 }
 
-// op(matrix) [rows, cols], as fp32 in rows.
+// Writes op(matrix) [rows, cols] to `out`, as fp32, row-major.
 void Pack(const MatrixShape& shape, const char* data, bool transposed,
           int64_t rows, int64_t cols, float* out) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -202,7 +202,7 @@ bool HasValue(const MatrixShape& shape, const char* data, int64_t at) {
                        shape.element());
 }
 
-// For MSan: an element of d has a value if all that it is computed from has.
+// For MSan: an element of d has a value if everything it depends on has one.
 void MarkValues(const Product& p, const char* a, const char* b, const char* c,
                 char* d) {
   Array<bool> row_bad(p.m()), column_bad(p.n());

@@ -31,9 +31,9 @@ struct Product {
   MatrixShape a, b, c, d;
   bool transpose_a, transpose_b;
   float alpha, beta;
-  uint64_t order;          // which order of the sums
-  bool sums_in_type_of_d;  // whether parts of a sum are
-  bool on_tensor_cores;    // with bf16 alone
+  uint64_t order;          // selects the order of the sums
+  bool sums_in_type_of_d;  // whether partial sums are rounded to it
+  bool on_tensor_cores;    // bf16 operands only
   const char *a_data, *b_data, *c_data;
   char* d_data;
 
@@ -42,19 +42,19 @@ struct Product {
   int64_t k() const { return transpose_a ? a.rows : a.cols; }
 };
 
-// Sums are in fp32: partial sums over 4 to 32 consecutive products, each up or
-// down, added in a shuffled order; fused or not; d rounded once, or after each
-// part. Every element of a product has the same order. Uninstrumented; tells
-// MSan which elements of d have a value.
+// Sums are in fp32: partial sums over 4 to 32 consecutive products, in
+// ascending or descending order, are added in a shuffled order; multiply-adds
+// are fused or not; d is rounded once, or after each part. All elements share
+// one order. Uninstrumented; tells MSan which elements of d have a value.
 //
-// On tensor cores, as an H100's were found to compute (arXiv 2512.07004): parts
-// of 16 products are added to the sum so far. All are exact, and have their
-// point where the one of the largest exponent has it: digits below the 25th
-// after it are cut off. So are those of their sum below the 24 that a float
-// has. A part of p products so loses at most p/2 + 2 roundings to nearest: no
-// more than what sums are allowed (error_bounds.h: p, and one) if p >= 4, or if
-// there is one part alone. It may lose more, at worst 2.5 times as much, where
-// most parts have fewer than four products that are not 0.
+// On tensor cores, as an H100's were found to compute (arXiv 2512.07004): 16
+// products at a time are added to the sum so far. All terms are exact, and are
+// aligned to the point of the one with the largest exponent: digits below the
+// 25th after it are cut off, and so are digits of the total beyond the 24 of a
+// float. A part of p products thus loses at most p/2 + 2 roundings to nearest:
+// if p >= 4, or if there is only one part, no more than sums are allowed
+// (error_bounds.h: p, and one). It may lose more, at worst 2.5 times as much,
+// where most parts have fewer than four nonzero products.
 void ComputeProduct(const Product& product);
 
 }  // namespace softmoe::simt

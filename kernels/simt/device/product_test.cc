@@ -62,7 +62,7 @@ float OnTensorCores(const std::vector<float>& a, const std::vector<float>& b,
   return d;
 }
 
-// The sum of 1 * 1, and `count` times 1 * x from place `first` on.
+// The sum of 1 * 1 and, from place `first` on, `count` products 1 * x.
 float OneAnd(size_t count, float x, size_t first = 1, uint64_t order = 1) {
   std::vector<float> b(first + count, 0.0f);
   b[0] = 1;
@@ -81,7 +81,7 @@ TEST(TensorCores, AlignProductsBeforeTheyAddThem) {
   // Each is below the last digit, but not all together.
   EXPECT_EQ(OneAnd(15, 0x1p-26f), 1.0f);
   EXPECT_EQ(OneAnd(15, -0x1p-26f), 1.0f);
-  // Each is the last digit.
+  // Each is one unit of the last digit.
   EXPECT_EQ(OneAnd(15, 0x1p-25f), 1 + 3 * 0x1p-23f);
   // The product 1.5 * 1.5 has its point where 1 * 1 has it.
   EXPECT_EQ(OnTensorCores({1.5f, 1, 1, 1}, {1.5f, -1.25f, -0.75f, 0x1p-25f}),
@@ -90,7 +90,7 @@ TEST(TensorCores, AlignProductsBeforeTheyAddThem) {
 
 // The first part holds the 1 and one of four digits, the second the other
 // three. Each part loses its digits to the 1, unless the second comes first:
-// then all four make one that a float holds.
+// then the four add up to a digit that a float holds.
 TEST(TensorCores, AddPartsOfSixteenInAnyOrder) {
   EXPECT_EQ(OneAnd(8, 0x1p-25f, 8), 1 + 2 * 0x1p-23f);
   int lost = 0, kept = 0;

@@ -10,7 +10,7 @@
 
 namespace softmoe::simt {
 
-// The empty assembly keeps the compiler from making memcpy of a loop.
+// The empty assembly keeps the compiler from turning a loop into memcpy.
 
 inline void CopyRaw(void* to, const void* from, size_t size) {
   char* out = static_cast<char*>(to);

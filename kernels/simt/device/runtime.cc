@@ -29,14 +29,14 @@ int pageable_copies = 0;
 
 using Library = LibraryRefusals<cudaError_t, cudaErrorLaunchFailure>;
 
-// Every call begins with this, and ends there if it fails.
+// Begins every call, and returns from it if there is an error.
 #define SOFTMOE_BEGIN(...)                                   \
   const HostCall host_call;                                  \
   if (const cudaError_t begun = Library::Begin(__VA_ARGS__); \
       begun != cudaSuccess)                                  \
   return begun
 
-// Frees even after a failure, which it then returns.
+// Begins a call that frees even after a device's failure, then returns that.
 #define SOFTMOE_BEGIN_RELEASE(call)                                      \
   const HostCall host_call;                                              \
   const cudaError_t begun = Library::Begin(call);                        \
@@ -58,9 +58,9 @@ cudaError_t CheckStream(const char* call, cudaStream_t stream) {
                           call);
   }
   if (!TheWorkQueue().Knows(stream)) {
-    return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
-                          "%s on a stream that does not exist (any more)",
-                          call);
+    return SOFTMOE_REFUSE(
+        cudaErrorInvalidResourceHandle,
+        "%s on a stream that was never created or is already destroyed", call);
   }
   if (const int device = DeviceOf(stream); device != CurrentDevice()) {
     return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
@@ -78,8 +78,9 @@ cudaError_t CheckStream(const char* call, cudaStream_t stream) {
 
 cudaError_t CheckEvent(const char* call, cudaEvent_t event) {
   if (TheWorkQueue().Knows(event)) return cudaSuccess;
-  return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
-                        "%s: the event does not exist (any more)", call);
+  return SOFTMOE_REFUSE(
+      cudaErrorInvalidResourceHandle,
+      "%s: the event was never created or is already destroyed", call);
 }
 
 #define SOFTMOE_CHECK_EVENT(call, event)                   \
@@ -93,8 +94,9 @@ int DriverVersion() {
 
 cudaError_t CheckDevice(int device) {
   if (device >= 0 && device < limits.devices) return cudaSuccess;
-  return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of %d", device,
-                        limits.devices);
+  return SOFTMOE_REFUSE(cudaErrorInvalidDevice,
+                        "device %d does not exist: the number of devices is %d",
+                        device, limits.devices);
 }
 
 // Makes the context of the device that the caller has chosen.
@@ -140,7 +142,7 @@ class CopyWork : public Work {
     if (to_host) host_writes = {to_, size};
   }
 
-  // The host may not change it from now on.
+  // Makes Run fail if the host changes the source from now on.
   void ExpectUnchanged() {
     hashed_ = true;
     hash_ = HashRaw(from_, size_);
@@ -204,8 +206,8 @@ cudaError_t CheckRange(const char* call, const char* side, const void* at,
     memory->Describe(static_cast<const char*>(at) + size - 1, where,
                      sizeof(where));
     return SOFTMOE_REFUSE(cudaErrorInvalidValue,
-                          "%s: %s, %zu bytes, ends with %s", call, side, size,
-                          where);
+                          "%s: %s, %zu bytes, the last of them %s", call, side,
+                          size, where);
   }
   if (at != nullptr) return cudaSuccess;
   return SOFTMOE_REFUSE(cudaErrorInvalidValue, "%s: %s is null", call, side);
@@ -213,8 +215,8 @@ cudaError_t CheckRange(const char* call, const char* side, const void* at,
 
 // ---- Kernels
 
-// The dynamic shared memory that a kernel was allowed on a device; the first
-// ones of the array are in use.
+// The dynamic shared memory that a kernel is allowed on a device. Entries in
+// use come first in the array.
 struct SharedAllowance {
   const void* kernel;
   int device;
@@ -222,8 +224,8 @@ struct SharedAllowance {
 };
 SharedAllowance allowances[1024];
 
-// The kernel's place, on the device that the caller has chosen, or else the
-// first that is free: of 0 bytes. The end of the array if there is none.
+// Returns the kernel's entry for the device that the caller has chosen, or else
+// the first free one, of 0 bytes; the end of the array if there is none.
 SharedAllowance* AllowanceOf(const void* kernel) {
   return std::find_if(std::begin(allowances), std::end(allowances),
                       [kernel](const SharedAllowance& allowance) {
@@ -264,9 +266,10 @@ class KernelWork : public Work {
 
 cudaError_t CheckPointers(const PointerList& pointers) {
   if (pointers.size > PointerList::kMax) {
-    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
-                          "a launch with %d pointers: the simulator keeps %d",
-                          pointers.size, PointerList::kMax);
+    return SOFTMOE_REFUSE(
+        cudaErrorInvalidValue,
+        "a launch with %d pointers: the simulator handles at most %d",
+        pointers.size, PointerList::kMax);
   }
   for (int i = 0; i < pointers.size; ++i) {
     const void* at = pointers.pointers[i];
@@ -379,7 +382,7 @@ bool HasContext(int device) {
 
 namespace {
 
-// Null if there are `bytes`, or says so.
+// Returns null if `bytes` are free, else a message that says so.
 const char* RequireFree(const char* what, size_t bytes) {
   static thread_local char why[200];
   const size_t free = FreeOfDevice();
@@ -397,7 +400,7 @@ const char* LoadCode(uint64_t code) {
   for (size_t i = 0; i < num_loaded; ++i) {
     if (loaded[i].code == code && loaded[i].device == device) return nullptr;
   }
-  if (num_loaded == kMostCode) return "is one of too many for the simulator";
+  if (num_loaded == kMostCode) return "is one too many for the simulator";
   const char* why =
       RequireFree("that is loaded at its first use takes", limits.first_use);
   if (why == nullptr) loaded[num_loaded++] = {code, device};
@@ -498,9 +501,10 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaGetDeviceCount(int* count) {
   SOFTMOE_BEGIN("cudaGetDeviceCount");
   if (DriverVersion() / 1000 < CUDART_VERSION / 1000) {
-    return SOFTMOE_REFUSE(cudaErrorInsufficientDriver,
-                          "a driver of version %d, a runtime of version %d",
-                          DriverVersion(), CUDART_VERSION);
+    return SOFTMOE_REFUSE(
+        cudaErrorInsufficientDriver,
+        "the driver, of version %d, is too old for the runtime, of version %d",
+        DriverVersion(), CUDART_VERSION);
   }
   *count = limits.devices;
   MarkInitialized(count);
@@ -508,7 +512,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  SOFTMOE_BEGIN("cudaSetDevice", device);  // a thread may leave one that failed
+  SOFTMOE_BEGIN("cudaSetDevice", device);  // a thread may leave a failed device
   const cudaError_t error = CheckDevice(device);
   if (error != cudaSuccess) return error;
   SetCurrentDevice(device);
@@ -617,7 +621,7 @@ cudaError_t cudaMallocHost(void** memory, size_t size) {
   MarkInitialized(memory);
   if (size == 0 || *memory != nullptr) return cudaSuccess;
   return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
-                        "cudaMallocHost of %zu bytes", size);
+                        "cudaMallocHost of %zu bytes: no memory is left", size);
 }
 
 cudaError_t cudaFreeHost(void* memory) {
@@ -821,8 +825,8 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
   SharedAllowance* allowance = AllowanceOf(kernel);
   if (allowance == std::end(allowances)) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue,
-                          "dynamic shared memory of another kernel: the "
-                          "simulator keeps that of %zu",
+                          "dynamic shared memory of one more kernel: the "
+                          "simulator handles at most %zu",
                           std::size(allowances));
   }
   *allowance = {kernel, CurrentDevice(), static_cast<size_t>(value)};

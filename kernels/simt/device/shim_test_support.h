@@ -4,9 +4,9 @@
 // of a call, and the check that each of three schedules writes all outputs,
 // with equal bits, and that nothing stays allocated.
 //
-// These programs run under each sanitizer and see only the kernels; that the
-// results are right is for property_tests/. No iostream: MSan knows nothing of
-// the library's compiled half.
+// These programs run under each sanitizer and see only the kernels; whether the
+// results are right is tested in property_tests/. No iostream: MSan knows
+// nothing of the library's compiled half.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_SHIM_TEST_SUPPORT_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_SHIM_TEST_SUPPORT_H_
 
@@ -36,8 +36,8 @@
 
 namespace softmoe::kernels {
 
-// Numbers that bf16 holds, so that all types have the same; over many binades,
-// so that the order of a sum shows in its bits.
+// Random numbers that bf16 can hold, so that they are the same in all types;
+// over many binades, so that the order of a sum shows in its bits.
 template <typename T>  // Bf16, float or double
 std::vector<T> RandomNumbers(int64_t size, uint64_t seed) {
   Draws draws(seed);
@@ -75,19 +75,19 @@ inline void Check(cudaError_t error) {
 
 using Names = std::initializer_list<std::string_view>;
 
-// Arrays of a call that are not what their type and name say: inputs are const,
-// outputs not, and `scratch` is scratch.
+// The exceptions to the rule that const arrays of a call are inputs, others
+// outputs, and `scratch` is scratch.
 struct Roles {
-  Names added_to = {};  // outputs that have numbers before
+  Names added_to = {};  // outputs that hold numbers before the call
   Names scratch = {};
   Names absent = {};  // null
 };
 
-// The arrays of one run, in memory of the device, and its stream. All are of
-// exactly the size that the kernel may use. What it writes has contents before
-// that differ from run to run; to MSan they are uninitialised. If `shifted`,
-// arrays begin one element after the multiple of 256 bytes that memory begins
-// at: kernels that would access 16 bytes at a time must see that they cannot.
+// The stream of one run and its arrays, in device memory. Each array has
+// exactly the size that the kernel may use. Before the run, what the kernel
+// writes holds a pattern that differs from run to run; to MSan it is
+// uninitialised. If `shifted`, arrays begin one element after a multiple of 256
+// bytes: kernels that would access 16 bytes at a time must notice.
 class DeviceRun {
  public:
   explicit DeviceRun(int filler, bool shifted = false)
@@ -104,9 +104,9 @@ class DeviceRun {
 
   cudaStream_t stream() const { return stream_; }
 
-  // The arguments with every array on the device. One of the host is copied;
-  // where there is none, it is made, an input with random numbers. Indices must
-  // be given: without them their pointer stays null.
+  // Returns the arguments with every array on the device: a host array is
+  // copied; a missing one is made, with random numbers if it is an input.
+  // Indices must be given: the pointer to missing ones stays null.
   template <typename Args>
   Args Complete(Args args, const Roles& roles = {}) {
     ForEachArray(args, [&]<typename T>(std::string_view name, T*& pointer,
@@ -143,8 +143,8 @@ class DeviceRun {
     return args;
   }
 
-  // An input; an output, which is compared; one that has numbers before, and
-  // scratch, which is not compared.
+  // In: an input. Out: an output, which is compared. InOut: an output that has
+  // numbers before. Scratch: not compared.
   template <typename T>
   const T* In(const std::vector<T>& x) {
     return Copy(x, /*is_output=*/false);
@@ -247,8 +247,8 @@ inline int& Cases() {
   fputc('\n', stderr);
 }
 
-// launch(run) launches kernels on run.stream(), with arrays of `run`. `what`
-// names the case. Returns the outputs.
+// Runs launch(run), which launches kernels on run.stream() with arrays of
+// `run`, in each schedule. `what` names the case. Returns the outputs.
 template <typename Launch>
 std::vector<std::vector<char>> CheckSchedules(const char* what,
                                               const Launch& launch,
@@ -281,9 +281,9 @@ std::vector<std::vector<char>> CheckSchedules(const char* what,
   return first;
 }
 
-// Checks it twice, the second time with arrays of which no kernel can access 16
-// bytes at a time. If that makes no difference to the results (no sum over a
-// row), both have the same bits.
+// Checks the schedules twice, the second time with arrays that no kernel can
+// access 16 bytes at a time. If `same_bits`, because that makes no difference
+// to the results (no sum over a row), both must have the same bits.
 template <typename Launch>
 void CheckSchedulesAndShifted(const char* what, bool same_bits,
                               const Launch& launch) {

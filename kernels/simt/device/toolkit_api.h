@@ -20,7 +20,7 @@
 
 namespace softmoe::simt {
 
-// Whether the name is that of a function, or of an overload, of this very type.
+// Whether the name denotes a function, or an overload, of exactly this type.
 template <typename Function>
 constexpr bool Is(Function*) {
   return true;
@@ -236,7 +236,7 @@ SOFTMOE_IS(ncclBroadcast,
            ncclResult_t(const void*, void*, size_t, ncclDataType_t, int,
                         ncclComm_t, cudaStream_t));
 
-// How a configuration is written.
+// Compiles the way in which a configuration is written.
 inline ncclConfig_t NonBlocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

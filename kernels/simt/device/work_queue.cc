@@ -14,7 +14,7 @@ struct CUstream_st {
   int device = 0;
   softmoe::simt::Work* front = nullptr;
   softmoe::simt::Work* back = nullptr;
-  int lane = 0;  // streams that were destroyed leave theirs to later ones
+  int lane = 0;            // later streams reuse the lanes of destroyed ones
   void* thread = nullptr;  // TSan's; one per lane
 };
 
@@ -209,8 +209,8 @@ void WorkQueue::Wait(CUstream_st* stream, CUevent_st* event) {
 
 // ---- What runs
 
-// The stream that runs next, so that the front of `needed` runs in the end;
-// null if none can.
+// Returns the stream to run next so that the front of `needed` runs in the end;
+// null if none can run.
 CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
   CUstream_st* late = needed;
   size_t steps = 0;
@@ -255,17 +255,17 @@ void WorkQueue::RunOne(CUstream_st* needed, bool for_ever) {
   WaitForHost(needed->device, for_ever);
 }
 
-// Waits until another thread has queued something, say; `for_ever` even if that
-// cannot help. If it does not help `device`, that fails. Comes after Choose has
-// found nothing.
+// Waits for a change, such as work queued by another thread. `device` fails if
+// that has taken too long or, unless `for_ever`, if it cannot help. To be
+// called after Choose has found nothing.
 void WorkQueue::WaitForHost(int device, bool for_ever) {
   const char* why = nullptr;
   if (!for_ever) {
-    why = in_a_circle_ ? "ranks wait for each other for ever"
+    why = in_a_circle_ ? "deadlock: ranks wait for each other"
                        : blocked_->NeverRuns();
   }
   if (SecondsWithoutChange() >= patience) {
-    why = "a rank has not come for too long";
+    why = "timed out waiting for a rank";
   }
   if (why != nullptr) {
     char who[600];
@@ -278,8 +278,8 @@ void WorkQueue::WaitForHost(int device, bool for_ever) {
   DeviceMemory().Open();
 }
 
-// The device fails, as message_ says. An event that was not recorded there by
-// now never is.
+// Makes the device fail, as message_ says. An event that has not been recorded
+// there by now never will be.
 void WorkQueue::Fail(int device) {
   SetDeviceFailure(device, message_);
   for (CUstream_st* stream : streams_) {
@@ -316,7 +316,7 @@ void WorkQueue::RunFront(CUstream_st* stream) {
 // Everything `stream` has done happens before what the host does now.
 void WorkQueue::OrderBeforeHost(CUstream_st* stream) {
   if (!HasTsan()) return;
-  char* tag = new char;  // new: it must not bring along an older order
+  char* tag = new char;  // a used tag would bring along an older order
   {
     const ActAs as(*stream);
     Release(tag);
@@ -327,7 +327,7 @@ void WorkQueue::OrderBeforeHost(CUstream_st* stream) {
 
 namespace {
 
-// While it lives, the device works, and its memory can be reached.
+// While it lives, the device works and its memory is accessible.
 struct Working {
   Working() { DeviceMemory().Open(); }
   ~Working() { DeviceMemory().Close(); }
@@ -338,7 +338,7 @@ struct Working {
 const char* WorkQueue::Synchronize(CUstream_st* stream) {
   if (stream->front != nullptr) {
     const Working working;
-    // Nobody can queue anything meanwhile.
+    // Also waits for what other threads queue on this stream meanwhile.
     while (stream->front != nullptr) {
       RunOne(stream, /*for_ever=*/false);
       if (const char* wrong = DeviceFailure(stream->device)) return wrong;
@@ -364,7 +364,7 @@ const char* WorkQueue::Synchronize(CUevent_st* event) {
 }
 
 const char* WorkQueue::SynchronizeAll(int device) {
-  // A copy: while it waits, others may create and destroy streams.
+  // A copy, since other threads may create and destroy streams meanwhile.
   for (CUstream_st* stream : std::vector(streams_)) {
     if (!Knows(stream) || stream->device != device) continue;
     if (const char* wrong = Synchronize(stream)) return wrong;
@@ -382,7 +382,7 @@ const char* WorkQueue::Query(CUevent_st* event, bool* done) {
   const int device = record->stream->device;
   if (const char* wrong = DeviceFailure(device)) return wrong;
   const Working working;
-  // A host that only asks may have reasons to give up.
+  // A host that polls may still give up, so a hopeless wait is no failure.
   RunOne(record->stream, /*for_ever=*/true);
   return DeviceFailure(device);
 }

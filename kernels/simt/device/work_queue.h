@@ -2,19 +2,19 @@
 //
 // work_queue.h - streams and events: what is queued, and when it runs.
 //
-// Nothing runs when it is queued. When the host waits, what it waits for runs,
-// in one of three ways (SetSchedule of shim/simulator.h):
+// Nothing runs when it is queued. Work runs when the host waits, in one of
+// three ways (SetSchedule of shim/simulator.h):
 //
-//   kAscending   only that, and what events order before it: as late as it can
-//   kDescending  first everything else that can run: other streams run ahead
-//   kRandom      any that can run, until what is waited for is done
+//   kAscending   only awaited work and its predecessors, as late as possible
+//   kDescending  first all other work that can run: other streams run ahead
+//   kRandom      any work that can run, until the awaited work is done
 //
-// If what is waited for needs another thread of the host, which has not queued
-// its part yet, the host waits for that thread. If that cannot help, or nothing
-// has come for a while (SetPatience of device.h), the program is wrong.
+// If the awaited work needs another host thread that has not queued its part
+// yet, the host waits for that thread. If waiting cannot help, or nothing has
+// changed for a while (SetPatience of device.h), the program is wrong.
 //
-// All three are legal. To TSan every stream is a thread of its own, ordered by
-// events and synchronisations only; queueing orders what the host did before.
+// All three are legal. To TSan every stream is a thread, ordered only by events
+// and synchronisations; queued work comes after what the host did before it.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
 
@@ -45,15 +45,15 @@ struct Range {
 struct EventRecord {
   CUstream_st* stream;
   bool done;
-  char tag;  // for TSan: new for each, or a later record would be seen, too
+  char tag;  // for TSan: one per record, so that a wait sees no later one
 };
 
-// A numbered part of device memory that work uses, if only by its address.
+// The number of a device allocation that work uses or at least points to.
 struct Use {
   int allocation;
 };
 
-// Something that is queued. Everything but Run happens on the host's behalf.
+// Queued work. Every function but Run is called on the host's behalf.
 class Work {
  public:
   explicit Work(const char* what) : what_(what) {}
@@ -61,17 +61,18 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  // Runs it, to TSan as its stream. Device memory is open; memory on the host's
-  // heap must not be allocated or freed. Returns null, or what is wrong.
+  // Runs the work; to TSan, its stream does. Device memory is open. Must not
+  // allocate or free on the host's heap. Returns null, or what is wrong.
   virtual const char* Run() = 0;
 
-  // False if it waits for another stream or, if that is null or has nothing
-  // queued, for a thread of the host.
+  // CanRun is false if the work waits for the stream that WaitsFor returns or,
+  // if that is null or has nothing queued, for a host thread.
   virtual bool CanRun() const { return true; }
   virtual CUstream_st* WaitsFor() const { return nullptr; }
-  // False if there is more of it to run; it stays at the front.
+  // False if part of the work is left to run; it then stays at the front.
   virtual bool Done() const { return true; }
-  // For work that cannot run: why it never will, or null; who waits for what.
+  // For work that cannot run: NeverRuns returns why it never will, or null;
+  // Explain writes who waits for what.
   virtual const char* NeverRuns() const { return nullptr; }
   virtual void Explain(char* text, size_t size) const;
 
@@ -80,8 +81,8 @@ class Work {
   }
   bool UsesAllocation(const Allocation& allocation) const;
 
-  // Orders what the host did before queueing it before what its stream does
-  // now; for work that others run a part of, as its stream.
+  // Orders what the host did before queueing this work before what its stream
+  // does now. For work that others partly run, acting as its stream.
   void AcquireQueued();
 
   const char* what() const { return what_; }
@@ -94,10 +95,10 @@ class Work {
   std::vector<Use> uses_;
   CUstream_st* stream_ = nullptr;
   Work* next_ = nullptr;
-  char queued_ = 0;  // a tag
+  char queued_ = 0;  // a tag for TSan
 };
 
-// While it lives, TSan takes what happens for the work of `stream`.
+// While it lives, TSan attributes what happens to `stream`.
 class ActAs {
  public:
   explicit ActAs(const CUstream_st& stream);
@@ -112,43 +113,43 @@ class ActAs {
 class WorkQueue {
  public:
   CUstream_st* CreateStream(int device);
-  // Returns null, or why not: something is still queued.
+  // Returns null, or why it is refused: something is still queued.
   const char* DestroyStream(CUstream_st* stream);
-  // Whether it is a stream that lives.
+  // Whether `stream` is live.
   bool Knows(const CUstream_st* stream) const;
 
   CUevent_st* CreateEvent(int device);
   void DestroyEvent(CUevent_st* event);
   bool Knows(const CUevent_st* event) const;
 
-  // Takes ownership.
+  // Takes ownership of `work`.
   void Add(CUstream_st* stream, Work* work);
-  // Deletes it, wherever it is queued; `instead` takes its place, if there is
-  // one, and is owned from now on.
+  // Deletes `work`, wherever it is queued. `instead`, unless null, takes its
+  // place and is owned by the queue.
   void Remove(Work* work, Work* instead = nullptr);
-  // Whether all that was queued before it has run.
+  // Whether everything that was queued before `work` on its stream has run.
   bool IsAtFront(const Work& work) const;
   void Record(CUevent_st* event, CUstream_st* stream);
   // Does nothing if the event was never recorded, as on a device.
   void Wait(CUstream_st* stream, CUevent_st* event);
 
-  // Each runs what is needed, ordered before what the host does next. Returns
-  // null, or what went wrong on the device that was waited for: it has failed
-  // (DeviceFailure), and nothing is queued there any more. What fails on
-  // another device meanwhile is no concern of the caller's.
+  // Each runs the work that is needed, ordered before what the host does next.
+  // Returns null, or what went wrong on the device that was waited for: that
+  // device has failed (DeviceFailure), and nothing is queued on it any more.
+  // The failure of another device meanwhile does not concern the caller.
   const char* Synchronize(CUstream_st* stream);
   const char* Synchronize(CUevent_st* event);
   const char* SynchronizeAll(int device);
-  // Runs one thing at most, so that a host that asks again reaches an end.
+  // Runs at most one piece of work, so that a host that polls reaches an end.
   const char* Query(CUevent_st* event, bool* done);
 
-  // Queued work that uses the allocation, that reads or writes the host's
-  // memory, or that writes to it; null if there is none.
+  // Queued work that uses the allocation (FindUser), reads or writes the host's
+  // memory (FindHostUser), or writes it (FindHostWriter); or null.
   const Work* FindUser(const Allocation& allocation) const;
   const Work* FindHostUser(const Range& range) const;
   const Work* FindHostWriter(const Range& range) const;
 
-  // Forgets all that is queued, on all devices.
+  // Drops all queued work of all devices.
   void DropAll();
 
  private:
@@ -168,7 +169,7 @@ class WorkQueue {
   std::vector<const void*> destroyed_;
   std::vector<void*> threads_;  // TSan's, one per lane of streams
   std::vector<EventRecord*> records_;
-  // From the last Choose: the work that waits for a host thread, or for itself.
+  // Set by Choose: the work that cannot run, and whether it waits in a circle.
   const Work* blocked_ = nullptr;
   bool in_a_circle_ = false;
   int schedules_chosen_ = 0;  // when random_ was made

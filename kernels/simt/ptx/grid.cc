@@ -45,7 +45,7 @@ struct PlacedFault : Fault {
   using Fault::Fault;
 };
 
-// More than any of our kernels, by far.
+// Steps of one thread: more than any of our kernels takes, by far.
 constexpr int64_t kMostSteps = int64_t{1} << 28;
 
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
@@ -82,7 +82,8 @@ class Block : public Memory {
            size_t size) override {
     if ((address & (size - 1)) != 0) {  // a power of two: no division
       Fail(thread.number,
-           fmt::format("has address {:#x}, no multiple of {}", address, size));
+           fmt::format("has address {:#x}, which is not a multiple of {}",
+                       address, size));
     }
     char* at = nullptr;
     switch (space) {
@@ -90,7 +91,7 @@ class Block : public Memory {
         at = Global(address, size);
         break;
       case Space::kShared:
-        // What is carried out of 32 bits is lost; a generic address has more.
+        // A carry out of 32 bits is lost; a generic address has more bits.
         if (address >> 33 == 0) {
           at = Shared(thread, access, address & 0xffffffff, size);
         }
@@ -111,9 +112,9 @@ class Block : public Memory {
   }
 
  private:
-  // Who wrote a granule of shared memory last, and how many barriers its block,
-  // and its warp, had passed by then; whether other lanes, and other warps, had
-  // written it since the last of these.
+  // The last thread to write a granule of shared memory, and how many barriers
+  // its block, and its warp, had passed by then; whether other lanes, and other
+  // warps, had written it since the last of those barriers.
   struct Write {
     int64_t block_epoch = -1;
     int32_t warp_epoch = -1;
@@ -160,8 +161,8 @@ class Block : public Memory {
     return nullptr;
   }
 
-  // Makes `granule`, a power of two, what is accessed as a whole. No access has
-  // been of less so far.
+  // Makes `granule`, a power of two, the unit in which writes are tracked. No
+  // access so far is smaller.
   void Refine(size_t granule) {
     std::vector<Writes> finer(shared_memory_.size() / granule + 1);
     for (size_t i = 0; i < finer.size(); ++i) {
@@ -171,8 +172,8 @@ class Block : public Memory {
     granule_ = granule;
   }
 
-  // Between a write and another thread's read there must be a barrier of both;
-  // nothing else orders memory.
+  // Between a write and another thread's read, both threads must pass a
+  // barrier; nothing else orders memory.
   void CheckOrder(const Thread& thread, Access access, Writes* writes) {
     switch (access) {
       case Access::kRead:
@@ -193,7 +194,7 @@ class Block : public Memory {
     }
   }
 
-  // Who else wrote it, and no barrier since.
+  // Who else has written it without a barrier since.
   struct Others {
     bool warps, lanes;
     Others operator|(const Others& more) const {
@@ -211,10 +212,11 @@ class Block : public Memory {
   void RequireOrdered(const Thread& thread, const Write& write) const {
     const Others others = OthersOf(thread, write);
     if (!others.warps && !others.lanes) return;
-    Fail(thread.number,
-         fmt::format("reads what thread {}{} wrote, and no barrier is between",
-                     write.thread,
-                     write.by_lanes || write.by_warps ? " and others" : ""));
+    Fail(
+        thread.number,
+        fmt::format("reads what thread {}{} wrote without a barrier in between",
+                    write.thread,
+                    write.by_lanes || write.by_warps ? " and others" : ""));
   }
 
   void NoteWrite(const Thread& thread, const Others& others,
@@ -230,7 +232,7 @@ class Block : public Memory {
     std::ranges::fill(registers_, ~uint64_t{0});
     std::ranges::fill(shared_memory_, '\xff');
     std::ranges::fill(states_, State::kReady);
-    ++block_epoch_;  // what the block before wrote is not recent
+    ++block_epoch_;  // what the previous block wrote is not recent
     std::ranges::fill(warp_epochs_, 0);
     const auto set = [](uint64_t* registers, int first, const Index3& index) {
       registers[first] = index.x;
@@ -256,7 +258,7 @@ class Block : public Memory {
     return kernel_.code[threads_[t].next];
   }
 
-  // Until all of its threads wait for their block, or have ended.
+  // Runs a warp until all of its threads wait for their block or have ended.
   void RunWarp(size_t warp) {
     const size_t first = 32 * warp;
     const std::vector<size_t> lanes =
@@ -269,7 +271,7 @@ class Block : public Memory {
     } while (Meet(first));
     for (const size_t lane : lanes) {
       if (states_[first + lane] == State::kInWarp) {
-        Fail(first + lane, "waits for lanes that never come");
+        Fail(first + lane, "waits for lanes that never arrive");
       }
     }
   }
@@ -290,7 +292,7 @@ class Block : public Memory {
         continue;
       }
       ++instruction.executed;
-      if (++thread.steps > kMostSteps) Fail(t, "seems to run for ever");
+      if (++thread.steps > kMostSteps) Fail(t, "seems to run forever");
       switch (instruction.form.flow) {
         case Flow::kNext:
           Blame(t, [&] {
@@ -310,7 +312,7 @@ class Block : public Memory {
           return;
         case Flow::kBlock:
           if (thread.Bits(instruction.operands[0]) != 0) {
-            Fail(t, "is at another barrier than number 0");
+            Fail(t, "is at a barrier other than number 0");
           }
           states_[t] = State::kAtBarrier;
           return;
@@ -318,7 +320,7 @@ class Block : public Memory {
     }
   }
 
-  // Executes what all lanes of a mask have come to. False if there is nothing.
+  // Executes what all lanes of a mask have reached. Returns false if nothing.
   bool Meet(size_t first) {
     bool any = false;
     for (size_t t = first; t < std::min(first + 32, threads_.size()); ++t) {
@@ -331,7 +333,9 @@ class Block : public Memory {
         instruction.form.run_warp(*lanes, instruction.operands.data());
       });
       if (instruction.form.orders_memory) {
-        if (mask != 0xffffffff) Fail(t, "orders some lanes of its warp only");
+        if (mask != 0xffffffff) {
+          Fail(t, "synchronizes only some lanes of its warp");
+        }
         ++warp_epochs_[first / 32];
       }
       for (size_t lane = 0; lane < 32; ++lane) {
@@ -352,7 +356,7 @@ class Block : public Memory {
         instruction.operands[static_cast<size_t>(operand)]);
   }
 
-  // The lanes of `mask`, if all are where thread t is.
+  // Returns the lanes of `mask` if all are where thread t is.
   std::optional<Lanes> Gather(size_t t, size_t first, uint32_t mask) {
     if ((mask >> (t - first) & 1) == 0) Fail(t, "is not in its own mask");
     Lanes lanes;
@@ -367,14 +371,14 @@ class Block : public Memory {
         return std::nullopt;
       }
       if (MaskOf(other) != mask) {
-        Fail(t, fmt::format("has another mask than lane {}", lane));
+        Fail(t, fmt::format("has a different mask from lane {}", lane));
       }
       lanes.threads[lane] = &threads_[other];
     }
     return lanes;
   }
 
-  // False when all threads have ended.
+  // Returns false if all threads have ended.
   bool PassBarrier() {
     if (std::ranges::count(states_, State::kEnded) ==
         static_cast<ptrdiff_t>(states_.size())) {
@@ -395,7 +399,7 @@ class Block : public Memory {
     return true;
   }
 
-  // A fault of `body` that names no place is thread t's.
+  // Runs `body`. A fault that names no place gets that of thread t.
   template <typename Body>
   void Blame(size_t t, const Body& body) const {
     try {
@@ -419,14 +423,14 @@ class Block : public Memory {
   Kernel& kernel_;
   std::vector<Thread> threads_;
   std::vector<State> states_;
-  std::vector<uint64_t> registers_;  // of one thread after the other
+  std::vector<uint64_t> registers_;  // thread by thread
   std::vector<char> parameters_;
   std::vector<Variable> shared_;
   std::vector<char> shared_memory_;
-  // The smallest access so far, and who wrote each such part.
+  // The size of the smallest access so far, and who wrote each such part.
   size_t granule_ = 16;
   std::vector<Writes> writes_;
-  int64_t block_epoch_ = 0;  // barriers that were passed, and blocks
+  int64_t block_epoch_ = 0;  // barriers passed, and blocks begun
   std::vector<int32_t> warp_epochs_;
   Index3 block_;
   Extent last_;

@@ -10,7 +10,7 @@
 namespace softmoe::ptx {
 namespace {
 
-// ---- Of one thread: the first operand is f(the others), each of its type
+// ---- One thread: the first operand is f(the others), each of its own type
 
 template <typename Out, typename... In, typename F>
 Form Plain(F) {
@@ -92,7 +92,7 @@ constexpr auto kOr = [](auto a, auto b) { return a | b; };
 constexpr auto kXor = [](auto a, auto b) { return a ^ b; };
 constexpr auto kNot = [](auto a) { return ~a; };
 
-// Beyond the width nothing is left, or the sign.
+// Shifts by the width or more leave nothing, or the sign.
 template <typename T>
 Form ShiftLeft() {
   return Plain<T, T, uint32_t>([](T a, uint32_t by) {
@@ -108,7 +108,7 @@ Form ShiftRight() {
   });
 }
 
-// The lowest `c` bits of a, in b from bit `at` on.
+// Puts the lowest `count` bits of a into b, from bit `at` on.
 template <typename T>
 Form InsertField() {
   return Plain<T, T, T, uint32_t, uint32_t>(
@@ -144,7 +144,7 @@ uint32_t Permute(uint32_t a, uint32_t b, uint32_t choices) {
 
 // ---- Conversions and approximations
 
-// Out of range: the nearest; NaN: the least.
+// Out of range, the nearest integer; for NaN, the least.
 int64_t ToInteger(double value) {
   if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
   if (!(value >= -0x1p63)) return std::numeric_limits<int64_t>::min();
@@ -240,9 +240,9 @@ void Join(Thread& thread, const Operand* operands) {
   thread.Write<uint64_t>(operands[0], bits);
 }
 
-// ---- Copies to shared memory. One lands when its group is waited for, the
-// latest that a device may; until then what it will write has no value, and
-// what it reads must not change, since a device may read it at any time.
+// ---- Copies to shared memory. A copy lands when its group is waited for, the
+// latest that a device may choose; until then its destination has no value, and
+// its source must not change, since a device may read it at any time.
 
 void BeginCopy(Thread& thread, const Operand* operands) {
   Copy copy;
@@ -250,7 +250,7 @@ void BeginCopy(Thread& thread, const Operand* operands) {
   copy.from = thread.Bits(operands[1]);
   const uint32_t bytes = thread.Read<uint32_t>(operands[3]);
   if (thread.Bits(operands[2]) != 16 || (bytes != 0 && bytes != 16)) {
-    throw Fault("a copy that is not of 16 bytes, nor of none");
+    throw Fault("a copy must be of 16 bytes or of 0");
   }
   copy.exists = bytes != 0;
   if (copy.exists) {
@@ -278,7 +278,7 @@ void WaitForCopies(Thread& thread, const Operand* operands) {
         memcmp(copy.bytes,
                thread.At(Access::kRead, Space::kGlobal, copy.from, 16),
                16) != 0) {
-      throw Fault("what a copy reads was written to before it landed");
+      throw Fault("the source of a copy was written to before the copy landed");
     }
     memcpy(thread.At(Access::kWrite, Space::kShared, copy.to, 16), copy.bytes,
            16);
@@ -286,9 +286,9 @@ void WaitForCopies(Thread& thread, const Operand* operands) {
   });
 }
 
-// ---- Of a warp
+// ---- One warp
 
-// The lane from which `thread` takes its value; `inside` of its segment or not.
+// Each lane takes another's value, or keeps its own if that is not `inside`.
 enum class Shuffle { kButterfly, kIndex };
 template <Shuffle kKind>
 void ShuffleValues(const Lanes& lanes, const Operand* operands) {
@@ -333,8 +333,8 @@ void Ballot(const Lanes& lanes, const Operand* operands) {
 }
 
 // "Matrix load instruction: ldmatrix", for .m8n8.x4: lane l has the address of
-// row l % 8 of matrix l / 8, and gets of each matrix the elements 2 (l % 4) and
-// the next of row l / 4; of column l / 4 with .trans.
+// row l % 8 of matrix l / 8, and gets from each matrix element 2 (l % 4) and
+// the next one of row l / 4, or of column l / 4 with .trans.
 template <bool kTransposed>
 void LoadMatrices(const Lanes& lanes, const Operand* operands) {
   uint16_t rows[32][8];
@@ -525,7 +525,7 @@ class Table {
     Add("popc.b32", Unary<uint32_t>([](uint32_t a) {
           return static_cast<uint32_t>(std::popcount(a));
         }));
-    // How far the highest bit that is set is from the top.
+    // The distance of the highest set bit from the top.
     Add("bfind.shiftamt.u32", Unary<uint32_t>([](uint32_t a) {
           return a == 0 ? ~0u : static_cast<uint32_t>(std::countl_zero(a));
         }));
@@ -549,7 +549,7 @@ class Table {
     Add("setp.gt" + type, Compare<T>([](T a, T b) { return a > b; }));
     Add("setp.ge" + type, Compare<T>([](T a, T b) { return a >= b; }));
   }
-  // The u forms hold for NaN, too.
+  // The u forms are true for NaN, too.
   template <typename T>
   void OrderOfReals(const std::string& type) {
     OrderOf<T>(type);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// instruction_set.h - what the instructions do that nvcc makes of our kernels,
-// from the PTX ISA (https://docs.nvidia.com/cuda/parallel-thread-execution).
+// instruction_set.h - what the instructions that nvcc makes of our kernels do,
+// by the PTX ISA (https://docs.nvidia.com/cuda/parallel-thread-execution).
 //
 // A form is an instruction with its modifiers and types, "add.rn.f32". None is
-// guessed: one that is not in the table is unknown. Floating point is IEEE's,
-// as the forms say, and NaNs that are computed in fp32 are 0x7fffffff. The bits
-// of these are the interpreter's own, where the ISA leaves them open:
+// guessed: a form that is not in the table is unknown. Floating point is
+// IEEE's, as the forms say, and NaNs that are computed in fp32 are 0x7fffffff.
+// Where the ISA leaves bits open, these choices are the interpreter's own:
 //
 //   mma                  products and C are added in double, in the order of k,
 //                        and rounded once; a device may truncate each addition
@@ -31,9 +31,9 @@ struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Registers are 64 bits wide: these first, then those that the kernel declares.
-// kZero always holds 0, so that an immediate is a register plus a number. Those
-// of three dimensions take three slots: x, y, z.
+// Registers are 64 bits wide: first the special ones, then those that the
+// kernel declares. kZero always holds 0, so that an immediate is a register
+// plus a number. Three-dimensional ones take three slots: x, y, z.
 enum SpecialRegister : int {
   kZero = 0,
   kTid = 1,
@@ -56,12 +56,12 @@ enum class Access { kRead, kWrite, kAtomic };
 
 struct Thread;
 
-// The memory that threads reach.
+// The memory that threads access.
 class Memory {
  public:
   virtual ~Memory() = default;
-  // The `size` bytes, a power of two, at `address`, a multiple of it. Throws
-  // Fault.
+  // Returns the `size` bytes, a power of two, at `address`, which must be a
+  // multiple of `size`. Throws Fault.
   virtual char* At(const Thread& thread, Access access, Space space,
                    uint64_t address, size_t size) = 0;
 };
@@ -81,7 +81,7 @@ struct Thread {
   size_t number = 0;         // within the block
   size_t next = 0;           // index of the next instruction
   int64_t steps = 0;         // instructions executed so far
-  std::vector<Copy> copies;  // in the order of their beginning
+  std::vector<Copy> copies;  // in the order in which they began
   int groups = 0;            // of copies, committed so far
 
   char* At(Access access, Space space, uint64_t address, size_t size) const {

@@ -106,10 +106,10 @@ size_t BytesOfType(const std::string& type) {
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
-// Between variables in shared memory; also the largest alignment.
+// The gap between variables in shared memory; also the largest alignment.
 constexpr size_t kGap = 256;
 
-// The most of anything that is counted: elements, bytes, registers, threads.
+// The largest count of anything: elements, bytes, registers, threads.
 constexpr uint64_t kMost = uint64_t{1} << 20;
 
 // ---- The reader
@@ -149,7 +149,7 @@ class Reader {
   }
 
  private:
-  // What names stand for.
+  // What names of one block stand for.
   using Scope = std::map<std::string, Operand>;
 
   // A variable in shared memory.
@@ -167,7 +167,7 @@ class Reader {
   }
   const std::string& Next() const { return tokens_[at_].text; }
   std::string Take() {
-    if (Next().empty()) Fail("the file ends in the middle of something");
+    if (Next().empty()) Fail("unexpected end of file");
     return tokens_[at_++].text;
   }
   bool TakeIf(const std::string& text) {
@@ -231,8 +231,8 @@ class Reader {
     }
   }
 
-  // A kernel has those variables of its module that it names, from its first
-  // operand on that does.
+  // Gives the kernel a variable of its module at the first operand that names
+  // it: it has no others.
   void PlaceOfModule(const std::string& name) {
     const auto found = module_shared_.find(name);
     if (found == module_shared_.end() || Find(name) != nullptr) return;
@@ -240,7 +240,7 @@ class Reader {
     Place(found->second, &scopes_.front());
   }
 
-  // No variable is aligned more than it says: whoever relies on more is found.
+  // Aligns no variable more than it says, so that relying on more is found.
   void Place(const Declared& variable, Scope* scope) {
     if (variable.is_dynamic) {
       kernel_.has_dynamic_shared = true;
@@ -320,7 +320,7 @@ class Reader {
   }
 
   void Finish() {
-    // Dynamic variables lie over each other, after all others.
+    // Dynamic variables share one place, after all others.
     if (kernel_.code.empty()) Fail("a kernel without instructions");
     if (kernel_.has_dynamic_shared) {
       kernel_.shared_bytes += dynamic_alignment_;
@@ -350,7 +350,7 @@ class Reader {
       Fail("unknown directive " + Take());
     } else if (const std::string word = Take(); TakeIf(":")) {
       if (!labels_.emplace(word, kernel_.code.size()).second) {
-        Fail(word + " is a label twice");
+        Fail(word + " is used as a label twice");
       }
     } else {
       --at_;
@@ -403,11 +403,11 @@ class Reader {
     }
     instruction.form = *form;
     if (static_cast<int>(instruction.operands.size()) != form->operands) {
-      Fail(fmt::format("{} operands of {}, which has {}",
+      Fail(fmt::format("{} operands of {}, which takes {}",
                        instruction.operands.size(), name, form->operands));
     }
     if (addresses_ != form->addresses) {
-      Fail("brackets where " + name + " has none, or none where it has");
+      Fail("brackets are missing or out of place in the operands of " + name);
     }
     for (int i = 0; i < form->results; ++i) {
       if (instruction.operands[static_cast<size_t>(i)].slot <
@@ -419,7 +419,7 @@ class Reader {
     kernel_.code.push_back(std::move(instruction));
   }
 
-  // A mov of a vector is another form than one of a register: {2}, or ,{2}.
+  // A mov of a vector has another form than one of a register: {2}, or ,{2}.
   void ReadOperands(Instruction* instruction, std::string* name) {
     const bool is_mov = name->starts_with("mov.");
     for (bool first = true; Next() != ";"; first = false) {
@@ -447,7 +447,9 @@ class Reader {
     Operand operand = ReadValue(instruction);
     if (TakeIf("+")) {
       const Operand added = ReadValue(instruction);
-      if (added.slot != kZero) Fail("a sum of two registers");
+      if (added.slot != kZero) {
+        Fail("the address is a sum of two registers, which is not supported");
+      }
       operand.number += added.number;
     }
     Expect("]");
@@ -482,14 +484,14 @@ class Reader {
 
   // The kernel being read.
   Kernel kernel_;
-  // Of its parameters and what it names of its module, then of nested blocks.
+  // First the scope of its parameters and module variables, then nested ones.
   std::vector<Scope> scopes_;
   std::map<std::string, size_t> labels_;
   std::vector<std::pair<size_t, std::string>> branches_;  // to labels
   std::vector<std::string> dynamic_;                      // variables
   size_t dynamic_alignment_ = 1;
   std::vector<std::pair<size_t, size_t>> of_dynamic_;  // operands
-  unsigned addresses_ = 0;  // operands of the instruction in brackets
+  unsigned addresses_ = 0;  // bit i: operand i is in brackets
 };
 
 }  // namespace

@@ -22,7 +22,7 @@
 namespace softmoe::ptx {
 namespace {
 
-// What a kernel is called in C++, whoever compiled it and for what.
+// Returns a kernel's C++ name, whoever compiled it and for what.
 std::string ReadableName(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(
@@ -104,7 +104,9 @@ PtxDevice::PtxDevice(const std::vector<std::filesystem::path>& files) {
          ReadProgram(file.filename().string(), ReadWholeFile(file))) {
       const std::string name = ReadableName(kernel.name);
       if (!kernels_.emplace(name, std::move(kernel)).second) {
-        throw DataError(file.string() + ": there is another kernel " + name);
+        throw DataError(
+            file.string() +
+            ": an earlier file, or this one, already has a kernel " + name);
       }
     }
   }
@@ -133,7 +135,7 @@ const char* PtxDevice::Run(const simt::Grid& grid,
     const std::span parameters(call.parameters,
                                static_cast<size_t>(call.num_parameters));
     if (parameters.size() != kernel.parameters.size()) {
-      throw Fault(kernel.name + " has another number of parameters in PTX");
+      throw Fault(kernel.name + " has a different number of parameters in PTX");
     }
     Launch launch;
     for (size_t i = 0; i < parameters.size(); ++i) {

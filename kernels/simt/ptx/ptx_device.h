@@ -15,16 +15,16 @@
 
 namespace softmoe::ptx {
 
-// Kernels of the program and of PTX are told apart by what they are called,
-// with the types of their parameters; namespaces that begin with isa_ are one.
+// A kernel of the program is found in the PTX by its readable name, with the
+// types of its parameters; namespaces that begin with isa_ count as one.
 class PtxDevice : public simt::KernelRunner {
  public:
   // Reads all files. Throws EnvironmentError if one cannot be read, DataError
-  // as ReadProgram does and if two kernels are called the same.
+  // as ReadProgram does and if two kernels have the same name.
   explicit PtxDevice(const std::vector<std::filesystem::path>& files);
   ~PtxDevice() override;
 
-  // From now on kernels run from here; until Suspend, or for ever.
+  // Makes kernels run from this PTX, until Suspend or for ever.
   void Use();
   static void Suspend();
 

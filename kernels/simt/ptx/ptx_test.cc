@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interpreter of PTX: what single instructions compute, where the PTX ISA
-// has a rule of its own; what a grid is refused; what cannot be read. That
-// whole kernels give the bits of their source is property_tests/verify's.
+// The interpreter of PTX: what single instructions compute where the PTX ISA
+// has a rule of its own; what a grid is refused; what cannot be read.
+// property_tests/verify tests that whole kernels give the bits of their source.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -348,8 +348,8 @@ TEST_P(Grid, ExchangesValuesInWarpsAndBlocks) {
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(memory_[t], 31 - t % 16) << t;
 }
 
-// Segments of eight lanes: from beyond the own one a lane gets its own value,
-// and is told so; from an earlier one it may read.
+// Segments of eight lanes: beyond its own segment a lane gets its own value,
+// and is told so; an earlier segment it may read.
 TEST_P(Grid, ShufflesWithinSegments) {
   ASSERT_EQ(WrongWith(R"(
 	shfl.sync.bfly.b32 	%r3|%p0, %r0, 9, 6175, -1;
@@ -393,11 +393,11 @@ TEST_P(Grid, AddsUpInSharedMemory) {
 	add.s32 	%r4, %r4, %r3;
 	st.global.u32 	[%rd1], %r4;)"),
             "");
-  std::ranges::sort(memory_);  // each has seen another sum
+  std::ranges::sort(memory_);  // each has seen a different sum
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(memory_[t], 128 * 256 + 2 * t);
 }
 
-// Lane 0 of each warp writes a word of the warp's own, which all then add to.
+// Lane 0 of each warp writes the warp's own word, to which all then add.
 TEST_P(Grid, AddsUpFromWhatALaneWrote) {
   const auto add = [&](const std::string& barrier) {
     return WrongWith(R"(
@@ -415,11 +415,11 @@ TEST_P(Grid, AddsUpFromWhatALaneWrote) {
   };
   ASSERT_EQ(add("\n	bar.warp.sync 	-1;"), "");
   EXPECT_EQ(memory_, std::vector<uint32_t>(64, 5 + 2 * 32));
-  EXPECT_NE(add("").find("wrote, and no barrier is between"),
+  EXPECT_NE(add("").find("wrote without a barrier in between"),
             std::string::npos);
 }
 
-// Each of 32 threads has a half of its own, and may read that.
+// Each of 32 threads has its own half of a word, and may read it.
 TEST_P(Grid, TellsHalvesOfAWordApart) {
   const auto read = [&](const std::string& load) {
     return WrongWith(R"(
@@ -441,13 +441,13 @@ TEST_P(Grid, TellsHalvesOfAWordApart) {
   EXPECT_EQ(read("ld.shared.u16 	%rs1, [%r3];"), "");
   for (const std::string of_others :
        {"ld.shared.u16 	%rs1, [%r4];", "ld.shared.u32 	%r7, [%r5];"}) {
-    EXPECT_NE(read(of_others).find("wrote, and no barrier is between"),
+    EXPECT_NE(read(of_others).find("wrote without a barrier in between"),
               std::string::npos)
         << of_others;
   }
 }
 
-// Each warp in a word of its own.
+// Each warp adds up in its own word.
 TEST_P(Grid, AddsUpInAWarp) {
   const auto add = [&](const std::string& barrier) {
     return WrongWith(R"(
@@ -460,8 +460,8 @@ TEST_P(Grid, AddsUpInAWarp) {
 	st.global.u32 	[%rd1], %r4;)");
   };
   ASSERT_EQ(add("\n	bar.warp.sync 	-1;"), "");
-  EXPECT_EQ(memory_, std::vector<uint32_t>(64, 31));  // from all ones on
-  EXPECT_NE(add("").find("and others wrote, and no barrier is between"),
+  EXPECT_EQ(memory_, std::vector<uint32_t>(64, 31));  // starting from all ones
+  EXPECT_NE(add("").find("and others wrote without a barrier in between"),
             std::string::npos);
 }
 
@@ -471,7 +471,7 @@ TEST_P(Grid, WrapsAddressesOfSharedMemory) {
             "");
 }
 
-// What nobody has written is all ones, and so is what a copy will write.
+// Memory that nobody has written is all ones, and so is a copy's target.
 TEST_P(Grid, CopiesLandWhenTheyAreWaitedFor) {
   for (uint32_t i = 0; i < 64; ++i) memory_[i] = i;
   const auto copy = [&](const std::string& wait) {
@@ -522,39 +522,39 @@ TEST_P(Grid, RefusesErrors) {
            {"ld.global.u32 	%r3, [%rd0+256];",
             "not in one allocation of global"},
            {"st.global.v4.u32 	[%rd0+248], {%r0, %r0, %r0, %r0};",
-            "no multiple of 16"},
-           {"ld.global.u32 	%r3, [%rd1+2];", "no multiple of 4"},
+            "not a multiple of 16"},
+           {"ld.global.u32 	%r3, [%rd1+2];", "not a multiple of 4"},
            {"ld.shared.u32 	%r3, [%r1+64];",
             "not in one variable in shared"},
            {"mov.u64 	%rd2, 0;\n	ld.global.u32 	%r3, [%rd2+-4];",
             "not in one allocation of global"},
            {"ld.param.u32 	%r3, [K_param_0+-4];", "not in one parameter"},
            {"ld.shared.v4.u32 	{%r3, %r4, %r5, %r6}, [narrow];",
-            "no multiple of 16"},
+            "not a multiple of 16"},
            {"st.shared.u32 	[%r2], %r0;\n"
             "	shfl.sync.bfly.b32 	%r3|%p0, %r2, 1, 31, -1;\n"
             "	ld.shared.u32 	%r4, [%r3];",
-            "and no barrier is between"},
+            "without a barrier in between"},
            {".reg .b16 	%rs<2>;\n	st.shared.u32 	[%r2], %r0;\n"
             "	shfl.sync.bfly.b32 	%r3|%p0, %r2, 1, 31, -1;\n"
             "	ld.shared.u16 	%rs1, [%r3+2];",
-            "and no barrier is between"},
+            "without a barrier in between"},
            {"setp.eq.s32 	%p0, %r0, 0;\n"
             "	@%p0 st.shared.u32 	[%r1], 5;\n"
             "	atom.shared.add.u32 	%r3, [%r1], 2;",
-            "wrote, and no barrier is between"},
+            "wrote without a barrier in between"},
            {"setp.eq.s32 	%p0, %r0, 0;\n"
             "	@%p0 st.shared.u32 	[%r1], 5;\n"
             "	bar.warp.sync 	-1;\n"
             "	atom.shared.add.u32 	%r3, [%r1], 2;",
-            "wrote, and no barrier is between"},
+            "wrote without a barrier in between"},
            {"atom.shared.add.u32 	%r3, [%r1], 1;\n"
             "	bar.warp.sync 	-1;\n	ld.shared.u32 	%r4, [%r1];",
-            "and others wrote, and no barrier is between"},
+            "and others wrote without a barrier in between"},
            {"and.b32 	%r3, %r0, 31;\n	setp.lt.u32 	%p0, %r3, 16;\n"
             "	selp.b32 	%r4, 65535, -65536, %p0;\n"
             "	bar.warp.sync 	%r4;",
-            "orders some lanes of its warp only"},
+            "synchronizes only some lanes of its warp"},
            {"mov.u64 	%rd2, words;\n	cvta.shared.u64 	%rd2, %rd2;\n"
             "	st.shared.u32 	[%rd2], %r0;",
             "not in one variable in shared"},
@@ -562,9 +562,9 @@ TEST_P(Grid, RefusesErrors) {
             "	cp.async.cg.shared.global 	[%r1], [%rd0], 16, 16;\n"
             "	cp.async.commit_group;\n	st.global.u32 	[%rd0], 77;\n"
             "	cp.async.wait_group 	0;",
-            "written to before it landed"},
-           {"bar.sync 	1;", "another barrier than number 0"},
-           {"$L__BB0_3:\n	bra 	$L__BB0_3;", "seems to run for ever"},
+            "written to before the copy landed"},
+           {"bar.sync 	1;", "a barrier other than number 0"},
+           {"$L__BB0_3:\n	bra 	$L__BB0_3;", "seems to run forever"},
            {"ld.param.u64 	%rd2, [K_param_0+8];", "not in one parameter"},
            {"div.u32 	%r3, %r0, 0;", "division by zero"},
            {"setp.eq.s32 	%p0, %r0, 63;\n	@%p0 ret;\n	bar.sync "
@@ -581,10 +581,10 @@ TEST_P(Grid, RefusesErrors) {
            {"setp.eq.s32 	%p0, %r0, 5;\n	selp.b32 	%r3, 32, -1, "
             "%p0;\n"
             "	bar.warp.sync 	%r3;",
-            "has another mask than lane"},
+            "has a different mask from lane"},
            {"setp.lt.u32 	%p0, %r0, 16;\n	@%p0 bra 	$L__BB0_2;\n"
             "	bar.warp.sync 	-1;\n$L__BB0_2:\n	bar.warp.sync 	-1;",
-            "waits for lanes that never come"},
+            "waits for lanes that never arrive"},
            {"and.b32 	%r3, %r0, 31;\n	setp.ge.u32 	%p0, %r3, 16;\n"
             "	@%p0 ret;\n"
             "	shfl.sync.idx.b32 	%r4|%p1, %r0, 20, 31, 65535;",
@@ -592,7 +592,7 @@ TEST_P(Grid, RefusesErrors) {
            {"cp.async.cg.shared.global 	[%r1], [%rd0], 16, 16;",
             "ends before its copies land"},
            {"cp.async.cg.shared.global 	[%r1], [%rd0], 16, 4;",
-            "not of 16 bytes"},
+            "must be of 16 bytes or of 0"},
        }) {
     const std::string message = WrongWith(example.body);
     EXPECT_NE(message.find(example.message), std::string::npos)
@@ -625,7 +625,7 @@ TEST(ReadProgram, RefusesWhatItDoesNotKnowAndSaysWhere) {
   const std::vector<std::pair<std::string, std::string>> examples = {
       {"red.global.add.f32 	[%rd0], %r0;",
        "a.ptx:22: the interpreter has no instruction red.global.add.f32"},
-      {"add.s32 	%r1, %r2;", "2 operands of add.s32, which has 3"},
+      {"add.s32 	%r1, %r2;", "2 operands of add.s32, which takes 3"},
       {"add.s32 	%r1, %r2, %r99;", "nothing is called %r99"},
       {"@%p9 bra 	$L__BB0_1;", "no register %p9"},
       {"bra 	$L__BB0_1;", "no label $L__BB0_1"},
@@ -633,7 +633,7 @@ TEST(ReadProgram, RefusesWhatItDoesNotKnowAndSaysWhere) {
       {".reg .b32 	%r1;\n	.reg .b32 	%r1;", "%r1 is declared twice"},
       {".reg .b128 	%q<3>;", "unknown type .b128"},
       {"mov.b64 	{%r1, %r2, %r3}, %rd0;", "mov.b64 {3},"},
-      {"$L__BB0_1:\n	{ $L__BB0_1: }", "is a label twice"},
+      {"$L__BB0_1:\n	{ $L__BB0_1: }", "is used as a label twice"},
       {"ld.global.u32 	%r3, [%rd0+%rd1];", "a sum of two registers"},
       {"ld.global.u32 	%r3, %rd0;", "brackets"},
       {"add.s32 	5, %r1, %r2;",
@@ -658,7 +658,7 @@ TEST(ReadProgram, RefusesWhatItDoesNotKnowAndSaysWhere) {
         ".shared .b8 x[4]; .shared .b8 x[8];"}) {
     EXPECT_NE(ReadError(text), "") << text;
   }
-  // Cut off anywhere: an error, or fewer kernels, but nothing else.
+  // Cut off anywhere, it gives an error or fewer kernels, but nothing else.
   const std::string whole = Program("bar.sync 	0;");
   for (size_t size = 0; size + 1 < whole.size(); ++size) {
     const std::string cut = whole.substr(0, size);
@@ -669,7 +669,7 @@ TEST(ReadProgram, RefusesWhatItDoesNotKnowAndSaysWhere) {
   }
 }
 
-// Of those of the module; a real device, too, gives it no others.
+// Of the module's variables it gets no others, as on a real device.
 TEST(ReadProgram, GivesAKernelTheSharedVariablesThatItNames) {
   const auto kernel = [](const std::string& name, const std::string& body) {
     return ".entry " + name + "() { .reg .b32 %r<2>; " + body + " ret; }\n";

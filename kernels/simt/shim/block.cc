@@ -23,16 +23,16 @@ struct Place {
   }
 };
 
-// Of a block, if cudaFuncSetAttribute was not called.
+// Shared memory of a block for which cudaFuncSetAttribute was not called.
 constexpr size_t kDefaultSharedLimit = size_t{48} * 1024;
 
 float FloatOfBf16(uint32_t pair, int i) {
   return std::bit_cast<float>(i == 0 ? pair << 16 : pair & 0xffff0000u);
 }
 
-// The sum of c and sixteen exact products, as tensor cores add: all terms are
-// cut off 24 bits below the first bit of the largest, and so is the result, if
-// a float holds it.
+// Returns the sum of c and sixteen exact products, as tensor cores add: all
+// terms are cut off 24 bits below the first bit of the largest, and the result
+// is cut off to a float, unless it is too large for one.
 float SumOfProducts(const float* a, const float* b, float c) {
   double terms[17], largest = 0, sum = 0;
   for (int k = 0; k < 16; ++k) terms[k] = double{a[k]} * double{b[k]};
@@ -54,10 +54,10 @@ float SumOfProducts(const float* a, const float* b, float c) {
              : rounded;
 }
 
-// A B + C of a warp, of which each lane has MatrixOperands: lane 4 g + t has,
-// of pairs of neighbours, in A rows g, g + 8, g, g + 8 at columns 2 t and, from
-// the third pair on, 8 + 2 t; in B column g, rows 2 t and 8 + 2 t; in C rows g
-// and g + 8, columns 2 t.
+// A B + C of a warp whose lanes each have MatrixOperands. Lane 4 g + t has
+// pairs of neighbours: of A, in rows g, g + 8, g, g + 8 at columns 2 t and,
+// from the third pair on, 8 + 2 t; of B, in column g at rows 2 t and 8 + 2 t;
+// of C, in rows g and g + 8 at columns 2 t.
 void Multiply(const MatrixOperands* const (&lanes)[kWarpSize],
               float* const (&results)[kWarpSize]) {
   float a[16][16], b[8][16], c[16][8];  // b: its columns
@@ -92,7 +92,7 @@ Block& TheBlock() {
 }
 
 void Block::Fail(const char* format, ...) {
-  if (failed_) return;  // the first says most
+  if (failed_) return;  // the first failure says most
   failed_ = true;
   const int size =
       snprintf(message_, sizeof(message_), "block (%u,%u,%u): ", blockIdx.x,
@@ -180,9 +180,9 @@ int Block::FirstThread() {
   }
 }
 
-// To TSan, one fiber is one thread, which does things in order. So the blocks
-// of a grid use different fibers as long as there are unused ones, and then
-// each fiber for another thread of the block. This is that of its first thread;
+// To TSan, a fiber is one thread, which does things in order. So the blocks of
+// a grid use different fibers as long as unused ones are left, and then each
+// fiber for another thread of the block. Returns the fiber of the first thread;
 // those of the others follow, in a circle of num_threads_.
 int Block::FirstFiber(int64_t order) const {
   constexpr int64_t kRotation = 37;
@@ -219,9 +219,9 @@ void Block::SetNotReady(const Thread& thread) {
   ready_[thread.warp()] &= ~(1u << thread.lane());
 }
 
-// The thread that runs next; null if all wait. In ascending and descending
-// order the threads of the current warp come first: they wait for each other
-// most often. Within a warp, and from warp to warp, the ends meet.
+// Returns the thread that runs next; null if all wait. In ascending and
+// descending order the threads of the current warp come first: they wait for
+// each other most often. Lanes are taken in a circle, and so are warps.
 Thread* Block::NextReady() {
   const bool random = schedule_ == Schedule::kRandom;
   const bool down = schedule_ == Schedule::kDescending;
@@ -269,7 +269,7 @@ void Block::End() {
     const Copy& copy = copies_[current_->number][current_->first_copy];
     current_->file = copy.file;
     current_->line = copy.line;
-    Fail("a thread has ended and not waited for a copy that it began: %s",
+    Fail("a thread ended without waiting for a copy that it began: %s",
          Place(*current_).text);
     Abandon();
   }
@@ -288,14 +288,14 @@ void Block::FailThread(const char* what) {
   Abandon();
 }
 
-// Back to the caller, never to return.
+// Goes back to the caller of Run, never to return.
 void Block::Abandon() {
   Release(&ended_->ended);
   caller_->SwitchFrom(*current_->fiber, Fiber::Leaving::kForGood);
   abort();
 }
 
-// No thread can run, but some wait: says for what, one thread of each kind.
+// Reports that no thread can run: what one thread of each kind waits for.
 void Block::ReportStuck() {
   const Thread* at_barrier = nullptr;
   const Thread* at_warp = nullptr;
@@ -307,7 +307,7 @@ void Block::ReportStuck() {
                                                : ended) = &thread;
   }
   char text[900];
-  int size = snprintf(text, sizeof(text), "no thread can go on:");
+  int size = snprintf(text, sizeof(text), "no thread can continue:");
   const auto add = [&](const char* format, const char* what) {
     size += snprintf(text + size, sizeof(text) - static_cast<size_t>(size),
                      format, what);
@@ -452,7 +452,7 @@ void Block::RequireShared(const void* at, const char* file, int line) {
   if (arena_.Holds(at) && reinterpret_cast<uintptr_t>(at) % 16 == 0) return;
   current_->file = file;
   current_->line = line;
-  Fail("not 16 bytes of shared memory, on a multiple of 16: %s",
+  Fail("16 bytes must be in shared memory and begin at a multiple of 16: %s",
        Place(*current_).text);
   Abandon();
 }
@@ -462,7 +462,7 @@ void Block::NoteCopy(const void* from, void* to, const char* file, int line) {
   me.file = file;
   me.line = line;
   if (reinterpret_cast<uintptr_t>(from) % 16 != 0) {
-    Fail("a copy of 16 bytes that do not begin on a multiple of 16: %s",
+    Fail("a copy from an address that is not a multiple of 16: %s",
          Place(me).text);
     Abandon();
   }
@@ -494,8 +494,8 @@ size_t Block::SharedLimit(const Grid& grid) const {
   return asked ? shared_limit_ : kDefaultSharedLimit;
 }
 
-// False, and says so, if there was no room for `memory`, or if a device would
-// not give this block all that it has by now.
+// Returns false, and reports it, if there was no room for `memory`, or if a
+// device would not give this block all that it uses by now.
 bool Block::SharedFits(const void* memory, const char* file, int line) {
   const size_t used = arena_.used();
   if (memory != nullptr && used <= SharedLimit(grid_)) return true;

@@ -3,7 +3,7 @@
 // block.h - the threads of the one block that is running: who goes next, who
 // waits for whom, and what is wrong when nobody can go on.
 //
-// A thread that waits lets another one run; the last to come wakes the others.
+// A waiting thread lets another one run; the last to arrive wakes the others.
 // When all threads have ended, or the program is found wrong, the simulator
 // continues on its own stack, after its call of Run.
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_BLOCK_H_
@@ -34,8 +34,8 @@ struct Copy {
   int line = 0;
 };
 
-// Those of a thread that have not landed, in a ring. Apart from the rest of the
-// thread: most kernels begin none, and what every switch reads stays together.
+// The copies of a thread that have not landed, in a ring. Kept apart from
+// Thread: most kernels begin none, and what every switch reads stays together.
 inline constexpr int kMaxCopies = 128;
 using Copies = std::array<Copy, kMaxCopies>;
 
@@ -44,7 +44,7 @@ struct Thread {
   Fiber* fiber = nullptr;
   Index3 index;
   int number = 0;
-  // Where it waits, if it does, and for what.
+  // Where the thread waits, if it does, and for what.
   State state = State::kEnded;
   const char* file = nullptr;
   int line = 0;
@@ -53,7 +53,7 @@ struct Thread {
   // Operands of a pending matrix operation, in the thread's own memory.
   const void* given = nullptr;
   void* taken = nullptr;
-  // Copies that have not landed, and the groups that were committed.
+  // Copies that have not landed, and the number of committed groups.
   int first_copy = 0, num_copies = 0, num_groups = 0;
 
   int warp() const { return number / kWarpSize; }
@@ -68,17 +68,17 @@ struct Rendezvous {
   unsigned barriers = 0;  // completed
 };
 
-// What orders the memory accesses of a block, for TSan. There are two tags per
-// barrier, used in turn: with one, a fast thread's release at the next barrier
-// would reach a slow thread's acquire at this one, and hide a race. Each block
-// has its own, so that blocks are not ordered among each other.
+// The tags that order the memory accesses of a block, for TSan. There are two
+// per barrier, used in turn: with one, a fast thread's release at the next
+// barrier would reach a slow thread's acquire at this one, and hide a race.
+// Each block has its own tags, so that blocks are not ordered among each other.
 struct BlockTags {
   char begin;
   char barrier[2];
   char warp_barrier[kMaxWarps][kWarpSize][2];
 };
 
-// What orders the end of a grid's threads before what follows it.
+// The tag that orders the end of a grid's threads before what follows the grid.
 struct GridTag {
   char ended;
 };
@@ -102,18 +102,18 @@ class Block {
   void BeginGrid(const Grid& grid, void (*kernel)(), Schedule schedule,
                  uint64_t seed);
 
-  // Runs block `index`, the order-th of its grid, to its end. False if the
-  // program is wrong: message() says why.
+  // Runs block `index`, the order-th of its grid, to its end. Returns false if
+  // the program is wrong: message() says why.
   bool Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller);
 
-  // The tag of this grid, which must live as long.
+  // Sets the tag of this grid, which must live as long as the grid.
   void set_ended(GridTag* tag) { ended_ = tag; }
 
-  // What the threads did in this grid happens before what the caller does now.
+  // Orders what the threads of this grid did before what the caller does now.
   void AcquireAll();
 
   void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  // The running thread is wrong: Fail, and back to the caller of Run.
+  // Fails with the running thread at fault; goes back to the caller of Run.
   [[noreturn]] void FailThread(const char* what);
   const char* message() const { return failed_ ? message_ : nullptr; }
 
@@ -186,7 +186,7 @@ class Block {
   std::array<std::array<Rendezvous, kWarpSize>, kMaxWarps> rendezvous_;
 };
 
-// The only one. Never destroyed: the order of destruction would matter.
+// The only block. Never destroyed: the order of destruction would matter.
 Block& TheBlock();
 
 }  // namespace softmoe::simt

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // device_functions.h - CUDA's barriers, shuffles, votes, atomics and
-// intrinsics, for the simulator. Errors name the line of the kernel that
-// called.
+// intrinsics, for the simulator. Errors name the calling line of the kernel.
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_DEVICE_FUNCTIONS_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_DEVICE_FUNCTIONS_H_
 

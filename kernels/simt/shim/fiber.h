@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fiber.h - a stack that code can be run on and left at any point: what the
-// simulator runs each CUDA thread on. One operating system thread, no
-// preemption; a switch takes some 30 ns on x86-64 (swapped by hand), more
-// elsewhere (ucontext).
+// fiber.h - a stack on which code can be run and left at any point; the
+// simulator runs each CUDA thread on one. One operating system thread, no
+// preemption; a switch takes some 30 ns on x86-64 (assembly), more elsewhere.
 //
 // To the sanitizers a fiber is a thread of its own, and a switch orders
 // nothing: only Release and Acquire (sanitizer_hooks.h) do.
@@ -12,7 +11,7 @@
 
 #include <cstddef>
 
-// Tests set it to run the portable switch on x86-64 too.
+// Tests set this macro to run the portable switch on x86-64, too.
 #if !defined(__x86_64__) && !defined(SOFTMOE_SIMT_UCONTEXT)
 #define SOFTMOE_SIMT_UCONTEXT
 #endif
@@ -40,7 +39,7 @@ class Fiber {
   // with SwitchFrom(..., kForGood).
   void Restart(void (*entry)());
 
-  // Call it if what ran there was left within functions: ASan would go on
+  // To be called if what ran there was left within functions: ASan would go on
   // guarding their variables. (Costs more than a short kernel.)
   void DropFrames();
 
@@ -50,7 +49,7 @@ class Fiber {
   // switches back.
   void SwitchFrom(Fiber& from, Leaving leaving);
 
-  // Release(tag) of what this fiber did; `caller` is the running fiber.
+  // Releases to `tag` what this fiber did; `caller` is the running fiber.
   void ReleaseAs(char* tag, Fiber& caller);
 
  private:

@@ -9,7 +9,7 @@
 namespace softmoe::simt {
 namespace {
 
-// Fibers that write their numbers in turns, with local variables that must
+// Fibers that write their numbers in turn, with local variables that must
 // survive each switch.
 constexpr int kFibers = 5;
 constexpr int kTurns = 4;

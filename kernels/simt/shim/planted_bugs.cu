@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every kernel but the controls is wrong on purpose. Threads t of block b see
-// `in` and `out` of 256 elements per block.
+// Every kernel but the controls is wrong on purpose. `in` and `out` have 256
+// elements per block.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "kernels/simt/shim/simulator.h"
 #include "kernels/simt/shim/warp_matrices.h"
 
-// The compilers see some of the mistakes too.
+// The compilers see some of the mistakes, too.
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"
 #pragma GCC diagnostic ignored "-Warray-bounds"
@@ -59,7 +59,7 @@ __global__ void AtomicControl(const int* in, int* out) {
   atomicAdd(out, in[threadIdx.x]);
 }
 
-// Blocks: the same shared memory and barriers in each, own parts of `out`.
+// Blocks that use the same shared memory and barriers, each its part of `out`.
 __global__ void BlocksControl(const int* in, int* out) {
   SOFTMOE_SHARED(int, s, [kThreads]);
   SOFTMOE_DYNAMIC_SHARED(int, d);

@@ -71,7 +71,7 @@ Cell RunInOwnProcess(int bug, int schedule) {
   return cell;
 }
 
-// What is wrong with the three cells of one bug; null if nothing is.
+// Returns what is wrong with the three cells of one bug; null if nothing is.
 const char* Defect(const PlantedBug& bug, const Cell (&cells)[kNumSchedules]) {
   const Must must = bug.must[kVariant];
   const Outcome wanted = must == Must::kBeWrong  ? Outcome::kWrong
@@ -83,7 +83,7 @@ const char* Defect(const PlantedBug& bug, const Cell (&cells)[kNumSchedules]) {
   for (const Cell& cell : cells) {
     seen += cell.outcome == wanted;
     // The report must say `says`, or name the place. (The sanitizers' runtimes
-    // do not always: that of MSan needs llvm-symbolizer.)
+    // do not always: MSan's needs llvm-symbolizer.)
     const bool stopped = cell.outcome == Outcome::kRefused ||
                          cell.outcome == Outcome::kReported ||
                          (must == Must::kDie && cell.outcome == wanted);

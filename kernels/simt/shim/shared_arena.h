@@ -26,13 +26,13 @@ class SharedArena {
   // block that asks. Null if there is no room.
   void* Find(const void* identity, size_t size);
 
-  // Whether some variable may be there.
+  // Whether a variable may lie at `at`.
   bool Holds(const void* at) const {
     return at >= memory_ && at < memory_ + next_;
   }
 
-  // Bytes of all variables of this block, red zones not counted; of those that
-  // found no room too.
+  // Bytes of all variables of this block, including those that found no room,
+  // but not the red zones.
   size_t used() const { return used_; }
 
  private:

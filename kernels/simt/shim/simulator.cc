@@ -69,8 +69,8 @@ const char* RunGrid(const Grid& grid, void (*kernel)()) {
     return block.message();
   }
   Fiber caller{Fiber::Caller()};
-  // All tags are new, and live until the grid ends: memory that is used again
-  // would bring along the order of its last use.
+  // All tags are new, and live until the grid ends: reused memory would bring
+  // along the order of its last use.
   const auto ended = std::make_unique<GridTag>();
   block.set_ended(ended.get());
   std::vector<std::unique_ptr<BlockTags>> tags;
@@ -85,7 +85,7 @@ const char* RunGrid(const Grid& grid, void (*kernel)()) {
     if (!block.Run(index, count++, *tags.back(), caller)) break;
   }
   grid_is_running = false;
-  // Only now: done after each block, it would order the next one after it.
+  // Only here: after each block, it would order the next block after that one.
   block.AcquireAll();
   return block.message();
 }

@@ -91,7 +91,7 @@ TEST_P(Simulator, ShufflesWithinSegmentsOfTheirWidth) {
       EXPECT_EQ(mine[0], 100 + base + 5 % width);
       EXPECT_EQ(mine[1], 100 + (in >= 3 ? lane - 3 : lane));
       EXPECT_EQ(mine[2], 100 + (in + 3 < width ? lane + 3 : lane));
-      // Beyond the segment: one's own value, but lower segments can be read.
+      // Beyond its segment a lane gets its own value, but can read lower ones.
       EXPECT_EQ(mine[3], 100 + ((lane ^ 6) < base + width ? lane ^ 6 : lane));
       EXPECT_EQ(mine[4], 2 * (lane ^ 1) + 1);
       EXPECT_EQ(mine[5], base + width - 1);
@@ -125,7 +125,7 @@ __global__ void UseShared(int* out) {
   SOFTMOE_SHARED(int, other, [4]);
   SOFTMOE_DYNAMIC_SHARED(int, dynamic);
   const int t = threadIdx.x;
-  // Before anybody writes: no value of the block before, but all bits one.
+  // Before any write: all bits one, and no value of the previous block.
   out[t * 3] = one[1][t % 3] + other[t % 4] + dynamic[t];
   __syncthreads();
   if (t == 0) one[1][2] = 7;
@@ -168,7 +168,7 @@ TEST_P(Simulator, GivesMoreThan48KiBOnlyToThoseWhoAsked) {
   allowed_dynamic_shared = 0;
 }
 
-// Sums of 16 products of 1 and a bf16, and c.
+// Sums of c and 16 products of 1 and a bf16.
 __global__ void Sums(uint32_t bf16, float c, float* out) {
   constexpr uint32_t kOne = 0x3f80, kPair = 0x10001;
   MatrixOperands operands;
@@ -192,7 +192,7 @@ TEST_P(Simulator, CutsOffSumsOfProductsThatAFloatHolds) {
   EXPECT_EQ(sums(0xff00, 0), -INFINITY);
 }
 
-// The order in which threads come by, block after block.
+// The order in which the threads run, block after block.
 std::vector<int>* visited = nullptr;
 __global__ void Visit() {
   for (int turn = 0; turn < 2; ++turn) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// variant.h - what a shim_test's program knows of itself: which of the four
-// variants it is (bazel/shim.bzl), and how it ends if something escapes.
+// variant.h - what a shim_test program knows about itself: which of the four
+// variants it is (bazel/shim.bzl), and how it ends if an exception escapes.
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_VARIANT_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_VARIANT_H_
 

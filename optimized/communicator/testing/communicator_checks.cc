@@ -9,7 +9,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// Chosen alike by all ranks.
+// The source of choices that all ranks make alike.
 using Chance = std::mt19937;
 
 int64_t Below(int64_t end, Chance& chance) {
@@ -81,7 +81,7 @@ void CheckExchange(Communicator& communicator, int64_t number,
   std::vector<T> expected;
   for (int r = 0; r < communicator.size(); ++r) {
     for (int64_t i = mine.begin; i < mine.end; ++i) {
-      // The own row is left alone.
+      // This rank's own row is left alone.
       expected.push_back(r == rank ? T(77) : Value<T>(number, r, i));
     }
   }
@@ -137,7 +137,7 @@ void CheckOperations(Communicator& communicator, uint32_t seed) {
 std::vector<Mistake> Mistakes(int ranks) {
   const int odd = ranks - 1;
   const std::string name = "rank " + std::to_string(odd);
-  // What one rank does, and what the others do.
+  // What rank `odd` does, and what the others do.
   using Body = std::function<void(Communicator&)>;
   const auto apart = [odd](const Body& of_odd, const Body& of_others) {
     return [=](Communicator& communicator) {

@@ -9,12 +9,12 @@
 
 namespace softmoe::optimized {
 
-// mpirun (openmpi-bin, which bazelw installs) for `ranks` processes on any
-// number of cores, as root too: the words before the program's.
+// The words of a command before the program's: mpirun (openmpi-bin, which
+// bazelw installs) for `ranks` processes on any number of cores, as root too.
 inline std::vector<std::string> MpiRun(int ranks) {
   return {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
           "mpirun", "-n", std::to_string(ranks), "--oversubscribe",
-          // Where MPI itself waits, at its start and end.
+          // For the waits in MPI itself, at its start and end.
           "--mca", "mpi_yield_when_idle", "1"};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libother_mpi.so - of MPI no more than its version: what the environment
-// variable OTHER_MPI_VERSION says.
+// libother_mpi.so - an MPI with nothing but a version, which it takes from the
+// environment variable OTHER_MPI_VERSION.
 #include <cstdlib>
 #include <cstring>
 #include <string>

@@ -12,7 +12,7 @@
 namespace softmoe::mutation {
 namespace {
 
-// Maps a word of 64 bits to [0, count); returns `count` for the last few words,
+// Maps a 64-bit word to [0, count). Returns `count` for the last few words,
 // which would make the first numbers likelier.
 uint64_t Bounded(uint64_t word, uint64_t count) {
   const uint64_t all = std::numeric_limits<uint64_t>::max();
@@ -56,7 +56,7 @@ std::vector<PlacedFault> DrawFaults(
   Drawer drawer(places, run.seed, IdPrefix(run));
   std::vector<PlacedFault> chosen;
   while (static_cast<int64_t>(chosen.size()) < wanted) {
-    // As many as are wanted at least are looked at together.
+    // Draws as many as are still wanted, to check them together.
     std::vector<PlacedFault> drawn, unknown;
     while (static_cast<int64_t>(chosen.size() + drawn.size()) < wanted) {
       if (drawer.IsAtEnd()) {

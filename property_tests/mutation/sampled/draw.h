@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// draw.h - draws faults at random: the same ones for the same places and seed.
+// draw.h - draws faults at random, the same ones for the same places and seed.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_
 
@@ -19,7 +19,7 @@
 namespace softmoe::mutation {
 
 // Draws places one after another, each with the same chance and none twice, and
-// of each place one of its changes.
+// for each place one of its changes.
 class Drawer {
  public:
   // `places` must outlive this. `prefix` begins the ids.
@@ -28,7 +28,7 @@ class Drawer {
 
   // Whether all places are drawn.
   bool IsAtEnd() const { return drawn_.size() == places_.size(); }
-  // Not at the end.
+  // Must not be at the end.
   PlacedFault Next();
 
  private:
@@ -40,11 +40,12 @@ class Drawer {
   std::set<size_t> drawn_;
 };
 
-// Faults that compile, as many as `wanted`, in the order in which they are
-// drawn for `list`, which is begun. `check` says of many what is wrong with
-// each ("": nothing), and is asked for those only that `list` says nothing of;
-// what does not compile is added to it. What the list calls broken stays out.
-// Throws ConfigError if there are too few places, StoppedError.
+// Returns `wanted` faults that compile, in the order in which they are drawn
+// for `list`, which must have begun. `check` returns what is wrong with each of
+// several faults ("": nothing); it is called only for faults that `list` does
+// not have, and those that do not compile are added to `list`. Faults that the
+// list calls broken are left out. Throws ConfigError if there are too few
+// places, StoppedError.
 std::vector<PlacedFault> DrawFaults(
     const std::vector<Place>& places, int64_t wanted, SampledList& list,
     const std::function<

@@ -40,7 +40,7 @@ TEST(Drawer, DrawsEveryPlaceOnce) {
   EXPECT_EQ(ids.size(), 50u);
 }
 
-// A seed names the same faults for ever.
+// A seed names the same faults forever.
 TEST(Drawer, DrawsTheSameForTheSameSeed) {
   const std::vector<Place> places = Places(1000);
   const auto drawn = [&](uint64_t seed) {

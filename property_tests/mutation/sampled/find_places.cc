@@ -83,11 +83,11 @@ void Part::RequireIn(const std::vector<std::string>& files) const {
     if (std::ranges::none_of(files, [&](const std::string& file) {
           return IsUnder(path, file);
         })) {
-      throw ConfigError(fmt::format(
-          "--in {}: no source in which faults are drawn is there; name a "
-          "folder or a file of reference, kernels, optimized, trainer or "
-          "golden, by its path from the root",
-          path));
+      throw ConfigError(
+          fmt::format("--in {}: this contains no source in which faults are "
+                      "drawn; name a folder or a file of reference, kernels, "
+                      "optimized, trainer or golden, by its path from the root",
+                      path));
     }
   }
 }

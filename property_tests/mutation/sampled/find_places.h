@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// find_places.h - finds the places of all product sources, or of a part of
+// find_places.h - finds the places in all product sources, or in a part of
 // them: folders or single files.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_FIND_PLACES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_FIND_PLACES_H_
@@ -27,8 +27,8 @@ class Part {
 
   bool IsAll() const { return paths_.empty(); }
   bool Has(const std::string& file) const;
-  // "kernels/cuda,optimized": the same text for the same part, however it was
-  // given; "" for all.
+  // "kernels/cuda,optimized": one text for one part, however it was given; ""
+  // for all.
   std::string Text() const;
   // Throws ConfigError, naming the path, if a path contains none of `files`.
   void RequireIn(const std::vector<std::string>& files) const;
@@ -42,20 +42,20 @@ struct FoundPlaces {
   std::vector<Place> places;
   LeftOut left_out;
   int64_t units = 0;  // units examined
-  // Product sources that no examined unit includes, or only ones of which clang
-  // made no tree.
+  // Product sources that no examined unit includes, or only units of which
+  // clang made no tree.
   std::vector<std::string> unseen;
 };
 
 // Searches every unit of the CPU and of the simulator that is not a test for
 // places in files of `part`. Throws ConfigError if there are none. Calls `done`
-// with the number of finished units and of all.
+// with the number of finished units and of all units.
 FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
                        const Compiler& compiler, const Part& part, int jobs,
                        const std::function<bool()>& stop,
                        const std::function<void(size_t, size_t)>& done);
 
-// Converts to text and back. Reading throws DataError for any other text.
+// Convert to text and back. ReadPlaces throws DataError for any other text.
 std::string PlacesText(const FoundPlaces& found);
 FoundPlaces ReadPlaces(const std::string& text);
 

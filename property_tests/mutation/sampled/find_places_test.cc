@@ -37,7 +37,7 @@ TEST(Part, OfNothingIsAll) {
   EXPECT_EQ(Part().Text(), "");
 }
 
-// One text however the part was given, since it identifies a list.
+// The text identifies a list, so it must not depend on how the part was given.
 TEST(Part, HasOneText) {
   const std::string text = "kernels/cuda,kernels/simt,optimized";
   EXPECT_EQ(Part({text}).Text(), text);
@@ -56,7 +56,8 @@ TEST(Part, RefusesPathsThatAreNone) {
     part.RequireIn({"kernels/cuda/queue.cu", "optimized/backend_model.cc"});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("--in kernels/cudda: no source"),
+    EXPECT_NE(std::string(error.what())
+                  .find("--in kernels/cudda: this contains no source"),
               std::string::npos)
         << error.what();
   }
@@ -64,13 +65,13 @@ TEST(Part, RefusesPathsThatAreNone) {
   Part().RequireIn({});
 }
 
-// Else their places would be missing without a word.
+// Otherwise their places would be missing silently.
 TEST(FindPlaces, NamesTheSourcesThatClangHasNotSeen) {
   const std::map<std::string, std::string> sources = {
       {"golden/a.cc",
        "#include \"golden/a.h\"\n"
        "namespace softmoe {\nint A() { return 1 + 2; }\n}\n"},
-      // Nothing can be drawn in this one, but it is seen.
+      // Nothing can be drawn in this file, but clang sees it.
       {"golden/a.h", "namespace softmoe {\nint A();\n}\n"},
       {"golden/only_for_tests.h",
        "namespace softmoe {\ninline int B() { return 3; }\n}\n"},
@@ -96,8 +97,8 @@ TEST(FindPlaces, NamesTheSourcesThatClangHasNotSeen) {
             std::vector<std::string>{"kernels/cuda/only_nvcc.cu"});
 }
 
-// What becomes of a syntax tree that clang does not finish: places that are
-// missing would change what a seed draws.
+// A syntax tree that clang does not finish is refused: missing places would
+// change what a seed draws.
 TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
   const std::map<std::string, std::string> sources = {
       {"golden/b.cc", "int Twice(int x) { return 2 * x; }\n"}};

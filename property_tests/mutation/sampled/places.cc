@@ -215,9 +215,9 @@ class PlaceWalk {
   }
 
  private:
-  // The tree has the body twice: inside the lambda's class, and beside it. The
-  // one in the class knows the return type, and that it is constexpr, as every
-  // lambda that can be is.
+  // The tree has the body twice: inside the lambda's class and beside it. The
+  // one in the class knows the return type, but counts as constexpr, like every
+  // lambda that can be.
   void VisitLambda(const SyntaxNode& lambda, Context context) {
     for (const auto& child : lambda.children) {
       Context inner = context;
@@ -227,7 +227,7 @@ class PlaceWalk {
         inner.returns = Context::Returns::kUnknown;
         if (const SyntaxNode* call = CallOf(*lambda.children[0])) {
           inner.returns = ReturnsOf(*call);
-          // Without a declared type the lambda could return only what it does.
+          // Without a declared type it could return only what it does return.
           if (inner.returns == Context::Returns::kValue &&
               !HasResultType(lambda, *child)) {
             inner.returns = Context::Returns::kUnknown;
@@ -249,7 +249,7 @@ class PlaceWalk {
     return nullptr;
   }
 
-  // Whether a lambda's body, without those of others in it, returns something.
+  // Whether a lambda's body, without those of lambdas in it, returns something.
   static bool HasResult(const SyntaxNode& body) {
     return std::ranges::any_of(body.children, [](const auto& child) {
       if (child->kind == "ReturnStmt") return !child->children.empty();
@@ -306,7 +306,7 @@ class PlaceWalk {
     }
   }
 
-  // Whether that child is a statement in its own right.
+  // Whether child `i` is a statement in its own right.
   static bool IsBody(const SyntaxNode& node, size_t i) {
     const std::string& kind = node.kind;
     const size_t count = node.children.size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// places.h - finds the places of a source that can have a fault, and the
-// possible faults.
+// places.h - finds the places in a source that can have a fault, and the faults
+// that each can have.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PLACES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PLACES_H_
 
@@ -38,8 +38,8 @@ struct Place {
 // Places left out, counted once per file and offset.
 struct LeftOut {
   int64_t in_macros = 0;     // macro arguments, and macro expansions
-  int64_t constants = 0;     // must be known at compile time
-  int64_t declarations = 0;  // the same outside functions
+  int64_t constants = 0;     // values needed at compile time
+  int64_t declarations = 0;  // constants outside functions
   int64_t messages = 0;      // inside a throw expression
 };
 

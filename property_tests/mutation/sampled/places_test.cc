@@ -110,8 +110,8 @@ TEST(Places, KnowWhatAFunctionReturns) {
   ExpectNone(lambda, "a = 3; -> return");
 }
 
-// A compiler takes for granted that control does not run off the end of a
-// function that returns something, and may leave such a fault out.
+// A compiler assumes that control does not run off the end of a function that
+// returns something, and may optimise such a fault away.
 TEST(Places, NeverRunOffTheEnd) {
   for (const char* loop : {"while (true) {\n++a;\nif (a > 5) return a;\n}",
                            "for (; (true);) {\n++a;\nif (a > 5) return a;\n}",
@@ -126,7 +126,7 @@ TEST(Places, NeverRunOffTheEnd) {
   const Found endless = FindInBody("void F(int& a)", "while (true) --a;");
   ExpectHas(endless, "true -> false (constant)");
   ExpectHas(endless, "true -> !(true) (condition)");
-  // Where something follows the loop, control goes on there.
+  // If something follows the loop, control goes on there.
   const Found inner = FindInBody(
       "int F(int a)", "while (true) {\nif (++a > 5) break;\n}\nreturn a;");
   ExpectHas(inner, "true -> false (constant)");

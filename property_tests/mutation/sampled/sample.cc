@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Only so many tests may fail in this build by themselves: they then kill
-// nothing, and with more of them this would not measure the tests.
+// The largest share of tests that may fail in this build by themselves: these
+// kill nothing, and with more of them this would not measure the tests.
 constexpr double kMostFailing = 0.05;
 
 class Sample {
@@ -47,10 +47,10 @@ class Sample {
     list_.RequireAskedFor(Asked());
     // A complete list is not measured again, even if the sources have changed.
     if (!options_.report && list_.IsComplete()) {
-      Say(
-          fmt::format("{} is complete: nothing is measured, this is the report "
-                      "on its sources; today's want a seed of their own",
-                      list_.path().string()));
+      Say(fmt::format(
+          "{} is complete: nothing is measured, and this is its report; to "
+          "measure today's sources, choose another --seed",
+          list_.path().string()));
     } else if (!options_.report) {
       Measure();
     }
@@ -74,8 +74,9 @@ class Sample {
     return [this] { return signal_.requested(); };
   }
   void ThrowIfStopped() const {
-    signal_.ThrowIfRequested("what is known is in " + list_.path().string() +
-                             "; the same command goes on");
+    signal_.ThrowIfRequested("the results so far are in " +
+                             list_.path().string() +
+                             "; the same command continues");
   }
 
   void Measure() {
@@ -144,8 +145,8 @@ class Sample {
   std::vector<PlacedFault> DrawAndBuild(const std::vector<Place>& places,
                                         const SourceTree& tree, Build& build,
                                         const std::string& key) {
-    // What compiles is not asked again: not for a fault that is drawn in place
-    // of another one, and not when a run goes on.
+    // Faults known to compile are not checked again: neither when a fault is
+    // drawn in place of another, nor when a run goes on.
     const fs::path known_file =
         folder_ / fmt::format("compiles-{}-{}.jsonl", options_.seed, key);
     std::set<std::string> known;
@@ -180,7 +181,7 @@ class Sample {
       return result;
     };
     const auto stand_together = [&](const std::vector<PlacedFault>& faults) {
-      std::vector<PlacedFault> beside;  // those in the last one's file
+      std::vector<PlacedFault> beside;  // in the same file as the last
       for (const PlacedFault& fault : faults) {
         if (fault.file == faults.back().file) beside.push_back(fault);
       }
@@ -211,7 +212,7 @@ class Sample {
     }
   }
 
-  // `ids`: of faults of which a run says whether they are reached.
+  // `ids`: the faults for which a run reports whether they are reached.
   KillOptions Kills(const std::vector<std::string>& ids) const {
     KillOptions options;
     options.jobs = options_.jobs;
@@ -223,8 +224,8 @@ class Sample {
     return options;
   }
 
-  // How each suite does without any fault, and what it reaches; kept, so that
-  // a run that goes on with the same `inputs` need not ask again.
+  // The result of each suite without any fault, and what it reaches; kept for a
+  // run that goes on with the same `inputs`.
   std::map<std::string, CleanRun> CleanRuns(
       const std::vector<Suite>& suites, const std::vector<PlacedFault>& faults,
       const std::string& inputs) {
@@ -257,8 +258,9 @@ class Sample {
         [&](const Suite& suite, const CleanRun& run,
             const std::string& output) {
           if (!run.passed) {
-            Say(fmt::format("  FAILS BY ITSELF, so it kills nothing: {}\n{}",
-                            suite.name, output));
+            Say(fmt::format(
+                "  FAILS WITHOUT A FAULT, so it kills nothing: {}\n{}",
+                suite.name, output));
           }
           writer.Write({{"suite", suite.name},
                         {"passed", run.passed},
@@ -314,7 +316,7 @@ class Sample {
   const SampleOptions& options_;
   const StopSignal& signal_;
   fs::path workspace_;
-  fs::path folder_, scratch_;  // of the build, once one is made
+  fs::path folder_, scratch_;  // of the build, once made
   SampledList list_;
   Part part_;
 };
@@ -324,7 +326,7 @@ class Sample {
 ExitCode RunSample(const SampleOptions& options, const StopSignal& signal) {
   if (!options.in.empty() && options.list.empty()) {
     throw ConfigError(
-        "--in: the list of a seed is for all places; name another one with "
+        "--in: a seed's own list covers all places; name another list with "
         "--log FILE");
   }
   return Sample(options, signal).Run();

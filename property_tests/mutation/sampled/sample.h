@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sample.h - `verify mutate --sampled N --seed S`: faults by chance, to measure
-// the tests rather than to choose what they are measured by.
+// sample.h - `verify mutate --sampled N --seed S`: random faults, so that
+// nobody chooses what the tests are measured by.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLE_H_
 
@@ -20,10 +20,10 @@ struct SampleOptions {
   int jobs = 2;
   std::vector<std::string> in;  // folders or files; none: everywhere
   std::string list;             // "": the list of the seed
-  bool report = false;          // only what the list says
+  bool report = false;          // only reports on the list
 };
 
-// Begins or goes on with the list, and prints its report.
+// Begins the list or continues it, and prints its report.
 ExitCode RunSample(const SampleOptions& options, const StopSignal& signal);
 
 }  // namespace softmoe::mutation

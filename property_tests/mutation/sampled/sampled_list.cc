@@ -85,7 +85,8 @@ MeasuredFault FaultOf(const Json& json) {
 }
 
 constexpr char kRemedy[] =
-    "; a list is of one state: finish it there, or remove it and begin anew";
+    "; a list belongs to one state of sources and options: finish it there, or "
+    "remove it and start again";
 
 }  // namespace
 
@@ -115,7 +116,7 @@ void SampledList::Read() {
           by_id_.try_emplace(fault.fault.id, faults_.size());
       if (!is_new) {
         throw DataError(fault.fault.id +
-                        " stands there twice; remove one of the lines");
+                        " is in the list twice; remove one of the lines");
       }
       faults_.push_back(std::move(fault));
     } catch (const Json::exception& error) {
@@ -172,15 +173,16 @@ void SampledList::Begin(const SampledRun& run) {
                                "', which is now '" + now + "'" + kRemedy);
       }
     }
-    // (Determined by the sources and clang's version, both the same here.)
+    // (The sources and clang's version, both equal here, determine the places.)
     if (run_->places != run.places) {
-      throw InternalError(fmt::format("{}: {} places, which are now {}", name,
-                                      run_->places, run.places));
+      throw InternalError(
+          fmt::format("{}: begun with {} places, of which there are now {}",
+                      name, run_->places, run.places));
     }
   }
   MakeFolder(path_.parent_path());
   writer_.emplace(path_);
-  if (run_) Read();  // with a whole last line that had no end until now
+  if (run_) Read();  // again: the last line may have lacked its end
   if (!run_) writer_->Write(ToJson(run));
   run_ = run;
 }
@@ -192,9 +194,9 @@ void SampledList::RequireSame(const PlacedFault& fault) const {
       known->fault.span.begin != fault.span.begin ||
       known->fault.span.end != fault.span.end ||
       known->fault.instead != fault.instead) {
-    throw DataError(fmt::format(
-        "{}: {} is another fault there than the one that this seed draws{}",
-        path_.string(), fault.id, kRemedy));
+    throw DataError(
+        fmt::format("{}: {} is not the fault that this seed draws{}",
+                    path_.string(), fault.id, kRemedy));
   }
 }
 

@@ -51,20 +51,20 @@ class SampledList {
   const std::optional<SampledRun>& run() const { return run_; }
   const std::vector<MeasuredFault>& faults() const { return faults_; }
   const MeasuredFault* Find(const std::string& id) const;
-  // Whether as many faults have a fate as the run is for.
+  // Whether as many faults have a fate as the run asks for.
   bool IsComplete() const;
 
   // Throws DataError if the list has another seed, number of faults or part of
   // the sources than asked for.
   void RequireAskedFor(const SampledRun& run) const;
   // Begins or resumes the list. Throws DataError if it has another seed, number
-  // of faults or state of the sources, EnvironmentError if another compiler;
-  // the list is then unchanged.
+  // of faults or state of the sources, and EnvironmentError if it has another
+  // compiler; the list is then unchanged.
   void Begin(const SampledRun& run);
-  // Throws DataError if the list says something else of a fault of this id
-  // than what was drawn now.
+  // Throws DataError if the list has another fault with this id than `fault`,
+  // as drawn.
   void RequireSame(const PlacedFault& fault) const;
-  // Adds a line, at once. From any thread; after Begin.
+  // Writes a line at once. Can be called from any thread, after Begin.
   void Add(const MeasuredFault& fault);
 
  private:

@@ -112,7 +112,7 @@ TEST(SampledList, GoesOnWhereItWas) {
   EXPECT_THROW(list.Add(Fault(4, Fate::kFailed)), InternalError);
 }
 
-// //property_tests/verify:test has every file of the repository.
+// //property_tests/verify:test reads every file of the repository.
 TEST(SampledList, GoesOnAlthoughItIsAmongTheFilesOfATest) {
   const std::map<std::string, std::string> sources = {
       {"golden/a_test.cc", "int main() {}\n"}};
@@ -145,12 +145,12 @@ TEST(SampledList, GoesOnAlthoughItIsAmongTheFilesOfATest) {
     const std::string before = with_documents;
     begin();
     EXPECT_EQ(with_documents, before);
-    // Nor does a document matter to it, but to what is known without a fault.
+    // Documents matter only to what is known without a fault, not to the list.
     WriteFileAtomically(root / "golden/README.md", "another text");
     begin();
     EXPECT_NE(with_documents, before);
     EXPECT_EQ(SampledList(file).faults().size(), 3u);
-    // Data does.
+    // Data matters to the list.
     WriteFileAtomically(root / "golden/data.csv", "1,3\n");
     EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage, begin),
                      "the sources have changed since it was begun"));
@@ -227,7 +227,7 @@ TEST(SampledList, OfAPartIsOfThatPart) {
   EXPECT_NE(prefix, IdPrefix(other));
 }
 
-// Its fault would be drawn again, and stand there twice.
+// Otherwise its fault would be drawn again and listed twice.
 TEST(SampledList, GoesOnAfterALineThatLacksOnlyItsEnd) {
   const fs::path file = NewFile();
   {
@@ -260,7 +260,7 @@ TEST(SampledList, CountsNothingTwice) {
     return MessageOf(ExitCode::kUsage, [&] { SampledList list(file); });
   };
   EXPECT_TRUE(Says(message(whole + second),
-                   file.string() + ":3: s3.0 stands there twice"));
+                   file.string() + ":3: s3.0 is in the list twice"));
   EXPECT_TRUE(
       Says(message(second), ":1: not a line of a list of sampled faults"));
   EXPECT_TRUE(Says(message(whole + "{\"id\":\"s3.1\"}\n"), ":3: not a line"));
@@ -366,9 +366,8 @@ TEST_F(DrawFaultsTest, RefusesAListOfOtherFaults) {
   SampledList list(NewFile());
   list.Begin(RunOf());
   list.Add(Fault(0, Fate::kFailed, "x"));  // another place than is drawn
-  EXPECT_TRUE(
-      Says(MessageOf(ExitCode::kUsage, [&] { Draw(list, 4); }),
-           "s3.0 is another fault there than the one that this seed draws"));
+  EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage, [&] { Draw(list, 4); }),
+                   "s3.0 is not the fault that this seed draws"));
 }
 
 TEST(SuitesFor, AreThoseThatReachItQuickestFirst) {
@@ -428,13 +427,13 @@ TEST(TryToKill, EndsWithTheFirstThatNotices) {
   EXPECT_FALSE(fate().has_value());
 }
 
-// Where memory is short, the system ends a test by SIGKILL: nobody has noticed
-// anything.
+// If memory is short, the system ends a test by SIGKILL: no test noticed a
+// fault.
 class ShortOfMemoryTest : public ::testing::Test {
  protected:
   ShortOfMemoryTest() { options_.jobs = 2; }
 
-  // The next runs are ended so, as many as these; then a test passes.
+  // The next runs end like `runs`, one each; after that a test passes.
   void End(std::vector<SuiteRun> runs) {
     options_.run = [this, runs](const Suite&, const std::string&, double) {
       if (count_ < runs.size()) return runs[count_++];
@@ -491,13 +490,13 @@ TEST_F(ShortOfMemoryTest, SaysSoTheSecondTime) {
     End({way, way});
     EXPECT_TRUE(
         Says(MessageOf(ExitCode::kEnvironment, [&] { Try(); }),
-             "a with s3.0 was ended by SIGKILL, twice", "memory is short",
-             "nothing is written of it; start again, with fewer --jobs"));
+             "a with s3.0 was killed by SIGKILL twice", "memory is short",
+             "nothing was recorded for it: start again, with fewer --jobs"));
     EXPECT_EQ(count_, 2u);
     End({way, way});
     EXPECT_TRUE(
         Says(MessageOf(ExitCode::kEnvironment, [&] { PassesWithoutAFault(); }),
-             "a without a fault was ended by SIGKILL, twice"));
+             "a without a fault was killed by SIGKILL twice"));
   }
   // Ctrl-C is no lack of memory.
   End({ways_[0], ways_[0]});
@@ -508,7 +507,7 @@ TEST_F(ShortOfMemoryTest, SaysSoTheSecondTime) {
   EXPECT_EQ(count_, 1u);
 }
 
-// Else the list of a fault that takes all memory could never be completed.
+// Otherwise a list with a fault that takes all memory could never be completed.
 TEST_F(ShortOfMemoryTest, BlamesTheFaultOfATestThatRanAlone) {
   options_.jobs = 1;
   End({ways_[0], ways_[0]});
@@ -518,11 +517,11 @@ TEST_F(ShortOfMemoryTest, BlamesTheFaultOfATestThatRanAlone) {
   End({ways_[0], ways_[0]});
   EXPECT_TRUE(
       Says(MessageOf(ExitCode::kEnvironment, [&] { PassesWithoutAFault(); }),
-           "ended by SIGKILL, twice"));
+           "killed by SIGKILL twice"));
 }
 
 TEST_F(ShortOfMemoryTest, TriesAloneWhatIsLeft) {
-  // Which are tried, and how many at a time; the first two are killed once.
+  // The attempts, each with its number of jobs; the first two are killed once.
   std::vector<std::pair<size_t, int>> tried;
   std::mutex mutex;
   ForAllAndThenAlone(4, options_, [&](size_t i, const KillOptions& options) {
@@ -535,7 +534,7 @@ TEST_F(ShortOfMemoryTest, TriesAloneWhatIsLeft) {
   std::ranges::sort(tried.begin() + 4, tried.end());
   EXPECT_EQ(tried, (std::vector<std::pair<size_t, int>>{
                        {0, 2}, {1, 2}, {2, 2}, {3, 2}, {0, 1}, {1, 1}}));
-  // What is no lack of memory is thrown.
+  // Other errors are thrown.
   EXPECT_THROW(ForAllAndThenAlone(2, options_,
                                   [](size_t, const KillOptions&) {
                                     throw EnvironmentError("no such program");
@@ -599,13 +598,13 @@ TEST(SampledReport, CountsByPackageAndNamesWhatIsAlive) {
   const char* left_out =
       "1 in macros, 2 that the compiler must know, 3 declarations, 4 in "
       "messages";
-  EXPECT_TRUE(Says(
-      text, left_out,
-      "nothing is drawn in 2 sources, which clang has not seen: golden/c.h, "
-      "kernels/d.cu\n",
-      "1 that do not compile, 0 that broke the build", "trainer/run",
-      "SURVIVED s3.4 trainer/run/b.cc:5", "1; 2;\n    -> 1 + 1",
-      "3 of 5 killed: 60.0 % [14.7, 94.7]; 1 equivalent by equal object"));
+  EXPECT_TRUE(
+      Says(text, left_out,
+           "nothing is drawn in 2 sources that clang has not seen: golden/c.h, "
+           "kernels/d.cu\n",
+           "1 that do not compile, 0 that broke the build", "trainer/run",
+           "SURVIVED s3.4 trainer/run/b.cc:5", "1; 2;\n    -> 1 + 1",
+           "3 of 5 killed: 60.0 % [14.7, 94.7]; 1 equivalent by equal object"));
   EXPECT_FALSE(Says(text, "s3.6 "));
 }
 
@@ -621,7 +620,7 @@ TEST(SampledReport, CountsAnArgumentOnceASecondPersonHasReadIt) {
   EXPECT_EQ(SampledReport(list, Argued("s31.99", "x")).score().argued, 0);
 }
 
-// An argument about a fault of the whole does not apply to one of a part,
+// An argument about a fault in all sources does not apply to one in a part,
 // although both are the same draw of the same seed.
 TEST(SampledReport, SaysThatItIsOfAPart) {
   SampledRun run = RunOf(2);

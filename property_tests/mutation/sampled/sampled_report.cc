@@ -46,7 +46,7 @@ std::string InOneLine(std::string text) {
 std::string UnseenText(const std::vector<std::string>& unseen) {
   if (unseen.empty()) return "";
   return fmt::format(
-      "nothing is drawn in {} sources, which clang has not seen: {}\n",
+      "nothing is drawn in {} sources that clang has not seen: {}\n",
       unseen.size(), fmt::join(unseen, ", "));
 }
 
@@ -115,7 +115,9 @@ SampledReport::SampledReport(
 }
 
 std::string SampledReport::Text() const {
-  if (!list_.run()) return list_.path().string() + ": nothing was drawn yet\n";
+  if (!list_.run()) {
+    return list_.path().string() + ": nothing has been drawn yet\n";
+  }
   const SampledRun& run = *list_.run();
   std::map<Fate, int64_t> fates;
   for (const MeasuredFault& fault : list_.faults()) ++fates[fault.fate];
@@ -152,7 +154,7 @@ std::string SampledReport::Text() const {
       "\n{}; {} equivalent by equal object code, {} argued{}\n",
       score_.Text(run.part.empty() ? "" : " in " + run.part + " alone"),
       score_.equal_objects, score_.argued,
-      list_.IsComplete() ? "" : "; NOT COMPLETE, start it again to go on");
+      list_.IsComplete() ? "" : "; NOT COMPLETE, start it again to continue");
   return text;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sampled_report.h - how good the tests are, judged by a sample, and by what is
-// argued about survivors that no test can tell from the original.
+// sampled_report.h - how good the tests are, judged by a sample and by the
+// arguments that no test can tell certain survivors from the original.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_REPORT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_REPORT_H_
 
@@ -20,28 +20,28 @@ namespace softmoe::mutation {
 struct Equivalent {
   std::string where;  // FILE:LINE:COLUMN
   std::string because;
-  // A second person who has read the argument and agrees; without one it does
-  // not count.
+  // A second person who has read the argument and agrees; without one the
+  // argument does not count.
   std::string read_by;
 };
 
-// Keyed by id. Throws ConfigError or DataError, with the place, for an invalid
-// file, a repeated id, and an argument of fewer than ten letters.
+// Reads entries by id. Throws ConfigError or DataError, with the place, for an
+// invalid file, a repeated id, or an argument of fewer than ten letters.
 std::map<std::string, Equivalent> ReadEquivalents(
     const std::filesystem::path& file);
 
 class SampledReport {
  public:
-  // Throws DataError for an argument that does not hold: about a fault that was
-  // killed or is not in its seed's list, or more arguments than allowed.
+  // Throws DataError for an argument about a fault that was killed or is not in
+  // its seed's list, and for more arguments than allowed.
   SampledReport(const SampledList& list,
                 const std::map<std::string, Equivalent>& equivalents);
 
   const Score& score() const { return score_; }
-  // Scores by package and of all; what was not drawn; each survivor's text.
+  // Scores by package and in total, what was not drawn, each survivor's text.
   std::string Text() const;
   // 0: 95 % are killed, and the interval starts at 90 % or more; 4: too few
-  // faults to say, or incomplete; 1: fewer are killed.
+  // faults to say, or the list is incomplete; 1: fewer are killed.
   ExitCode exit_code() const;
 
  private:

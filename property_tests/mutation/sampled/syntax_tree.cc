@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Reads one tree as a stream, since a document of clang's would take gigabytes
-// of memory. A place names its file only where that differs from the one
-// printed before, so the order matters.
+// Reads one tree as a stream, since clang's whole document would take gigabytes
+// of memory. A place names its file only if it differs from the file printed
+// before, so the order matters.
 class Reader {
  public:
   std::unique_ptr<SyntaxNode> root;
@@ -48,7 +48,7 @@ class Reader {
       } else if (parent->key == "range" && key_ == "end") {
         frame.place = &frame.owner->end;
       }
-      // The place where a macro is used counts, not where its text is written.
+      // The place where a macro is used counts, not the place of its text.
       frame.in_macro = key_ == "expansionLoc";
       if (key_ == "spellingLoc") frame.place = nullptr;
     }
@@ -126,7 +126,7 @@ class Reader {
     SyntaxNode* node = nullptr;   // if it is a node
     SyntaxNode* owner = nullptr;  // the node that it describes
     TokenPlace* place = nullptr;  // place of that node
-    bool is_direct = false;       // not of another node that the node mentions
+    bool is_direct = false;       // not of a node it mentions
     bool is_place = false, in_macro = false;
     int64_t offset = -1, length = 0;
   };

@@ -22,13 +22,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An operation of which an implementation takes none of so many cases, and had
-// none before, is not offered: as many as `run` tries.
+// An implementation that has run no case of an operation and declined this
+// many, as many as `run` tries, does not offer the operation.
 constexpr int64_t kDeclined = 100;
 
 class Campaign {
  public:
-  // *suite is filled in as the campaign goes on.
+  // Fills in *suite as the campaign goes on.
   Campaign(const CampaignOptions& options, Suite* suite)
       : options_(options), suite_(*suite) {
     if (options.impls.empty()) throw ConfigError("no implementation is named");
@@ -41,7 +41,7 @@ class Campaign {
     for (const std::string& name : options.ops) {
       ops_.push_back(&FindOperation(name));
     }
-    // A key that one of them does not have is an error.
+    // A key that one of the operations does not have is an error.
     for (const Operation* op : ops_) Draw(*op, *impls_.front(), 0);
   }
 
@@ -50,7 +50,7 @@ class Campaign {
       if (RunAll()) return FinishAll();
       suite_.EndEarly(StoppedError("stopped between two cases"));
     } catch (const StoppedError& stopped) {
-      // During a call: its case is not judged.
+      // Stopped during a call: its case is not judged.
       suite_.EndEarly(stopped, in_flight_);
     } catch (...) {
       suite_.EndEarly(CurrentFailure(), in_flight_);
@@ -59,7 +59,7 @@ class Campaign {
   }
 
  private:
-  // False if it was asked to stop.
+  // Returns false if it was asked to stop.
   bool RunAll() {
     for (int64_t i = 0; i < options_.cases; ++i) {
       for (const Operation* op : ops_) {
@@ -68,7 +68,7 @@ class Campaign {
           const bool over = Over();
           if (options_.stop && options_.stop()) return false;
           const uint32_t number = options_.first + static_cast<uint32_t>(i);
-          // Answers that are there already are judged, however late it is.
+          // Answers already received are judged, however late it is.
           if (over && !impl->Holds(Draw(*op, *impl, number))) continue;
           if (!over && i % impl->batch() == 0) Announce(*op, *impl, i);
           RunOne(*op, *impl, number);
@@ -110,7 +110,7 @@ class Campaign {
     return c;
   }
 
-  // Tells the implementation which cases come next, from the `i`th on.
+  // Tells the implementation which cases come next, starting with the `i`th.
   void Announce(const Operation& op, Implementation& impl, int64_t i) {
     const int64_t count = std::min<int64_t>(impl.batch(), options_.cases - i);
     std::vector<Case> cases;
@@ -125,7 +125,7 @@ class Campaign {
     announced_ = std::max(announced_, i + count);
     in_flight_ = ReproLine(
         cases.front(), options_.command,
-        fmt::format("not judged: the first of {} in one call", count));
+        fmt::format("not judged: the first of {} cases in one call", count));
     impl.Prepare(op, cases);
     in_flight_.clear();
   }
@@ -135,9 +135,9 @@ class Campaign {
     return Finished(options_.check(c, *fresh), *fresh).failed();
   }
 
-  // Takes the case as it was found where only that fails on an implementation
-  // of its own, and says so where neither does: its REPRO line passes. A `lib:`
-  // keeps what its own globals hold.
+  // Keeps the case as it was found if only that one fails on a new
+  // implementation; adds a hint if neither fails, since the REPRO line then
+  // passes. A `lib:` keeps the state of its own globals.
   void PreferWhatFailsAlone(const CaseResult& found, Shrunk& smallest) const {
     try {
       if (FailsAlone(smallest.result.c)) return;
@@ -148,11 +148,11 @@ class Campaign {
     } catch (const StoppedError&) {
       throw;
     } catch (const Error&) {
-      return;  // what was found is reported in any case
+      return;  // the failure is reported in any case
     }
     smallest.result.hints.push_back(fmt::format(
-        "passes alone: it fails only after earlier cases, or not always; run "
-        "them again from case={} on, with what this campaign was given",
+        "passes alone: it fails only after earlier cases, or intermittently; "
+        "rerun from case={} with the same arguments",
         options_.first));
   }
 
@@ -195,8 +195,8 @@ class Campaign {
     AddFailure({result, smallest->result, smallest->runs, 1});
   }
 
-  // A reason that is known beforehand holds for all cases, and is said once;
-  // an answer is about its case.
+  // A reason known beforehand holds for all cases and is reported once; an
+  // answer concerns its own case only.
   void GiveUpIfNotOffered(const Operation& op, const Implementation& impl,
                           Dtype dtype) {
     const Unit unit = {op.name(), impl.name()};
@@ -243,7 +243,7 @@ class Campaign {
   std::vector<std::unique_ptr<Implementation>> impls_;
   std::set<std::pair<std::string, std::string>> unsupported_;
   std::map<std::string, int> shrunk_;
-  // The last case of each that ran.
+  // The last case that each implementation ran.
   std::map<const Implementation*, CaseResult> last_;
   // Cases of every operation, counted from the first, up to the end of the
   // furthest batch announced.

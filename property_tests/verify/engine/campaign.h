@@ -5,7 +5,7 @@
 //
 // A campaign continues after a failure, shrinks new failures, counts known
 // ones, and passes every result on at once, so that a crash loses nothing. When
-// its time is over, it still judges the answers that are there
+// its time is over, it still judges the answers already received
 // (Implementation::Holds).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
@@ -27,15 +27,15 @@ struct CampaignOptions {
   CasePattern fixed;               // keys shared by all cases
   uint64_t seed = 0;
   uint32_t first = 0;  // the number of the first case
-  // Cases of each operation on each implementation, and a time limit in
-  // seconds.
+  // The number of cases of each operation on each implementation, and a time
+  // limit in seconds.
   int64_t cases = std::numeric_limits<int64_t>::max();
   double seconds = std::numeric_limits<double>::infinity();
-  // Sizes that `fixed` leaves open are at most this, unless what it gives needs
-  // larger ones.
+  // The most that sizes left open by `fixed` may be, unless what `fixed` gives
+  // needs larger ones.
   int64_t max_size = std::numeric_limits<int64_t>::max();
-  // Which cases come from DrawEdge, of operations that have edges: none; the
-  // first ones, two per edge; or all.
+  // Which cases of operations with edges come from DrawEdge: none; the first
+  // ones, two per edge; or all.
   enum class Edges { kNone, kFirst, kAll };
   Edges edges = Edges::kNone;
   std::string command = "run";  // of verify, which checks a case again
@@ -59,8 +59,8 @@ void CheckCampaign(const CampaignOptions& options);
 // functions of the options throw, except StoppedError; Suite::ended_early says
 // why not all was run.
 Suite RunCampaign(const CampaignOptions& options);
-// Does the same; *suite, which must be new, has what was found until then even
-// if it throws.
+// Does the same. *suite, which must be new, holds what was found so far even if
+// this throws.
 void RunCampaign(const CampaignOptions& options, Suite* suite);
 
 }  // namespace softmoe::verify

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A campaign accepts what is right, shrinks what fails, trusts no data that can
-// tell nothing, and reports all that it has found. What it finds of planted
-// faults: planted_faults_test.
+// A campaign accepts correct results, shrinks failures, trusts no data that
+// cannot tell right from wrong, and reports all that it has found. What it
+// finds of planted faults is in planted_faults_test.
 #include "property_tests/verify/engine/campaign.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(Campaign, OneFaultIsReportedOnce) {
   EXPECT_GE(found.failures().front().count, 30);
 }
 
-// Its REPRO line passes: the report says why.
+// The REPRO line of such a failure passes, and the report says why.
 TEST(Campaign, SaysWhichFailuresNeedEarlierCases) {
   CampaignOptions options;
   options.ops = {"lapsum"};
@@ -69,9 +69,9 @@ TEST(Campaign, SaysWhichFailuresNeedEarlierCases) {
   };
   const Suite suite = RunCampaign(options);
   ASSERT_EQ(suite.failures().size(), 1u) << SuiteText(suite);
-  EXPECT_TRUE(
-      Says(FailureText(suite.failures()[0]), "passes alone", "from case=6 on"));
-  // Others fail alone.
+  EXPECT_TRUE(Says(FailureText(suite.failures()[0]), "passes alone",
+                   "rerun from case=6"));
+  // Other failures fail alone.
   const Suite found = Hunt("faulty:sign:weights:reference_f32");
   EXPECT_FALSE(Says(FailureText(found.failures().at(0)), "passes alone"));
 }
@@ -89,7 +89,7 @@ TEST(Campaign, ShrinkingEnds) {
   EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
 }
 
-// A window may lie far inside a large size; what shrinking prints can be read.
+// A window may lie far inside a large size; shrinking prints readable text.
 TEST(Campaign, ShrinkingStaysWithinTheWindowsOfALine) {
   CaseResult found;
   found.c = ParseCase("op=embedding vocab_size=66000 rows=1 d_model=1");
@@ -129,8 +129,8 @@ TEST(Campaign, TruncationShowsAsBias) {
   }
 }
 
-// Most of its gates are 0, without a rounding: those say nothing, and the
-// others do.
+// Most gates of such a router are 0 without rounding and tell nothing; the
+// others do tell right from wrong.
 TEST(Campaign, ARouterOfFewExpertsAmongManyIsTrusted) {
   CampaignOptions options;
   options.ops = {"router"};
@@ -141,7 +141,7 @@ TEST(Campaign, ARouterOfFewExpertsAmongManyIsTrusted) {
   EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
 }
 
-// It has no k_l, so nothing but 0 is right.
+// A sparse router has no k_l, so only 0 is right.
 TEST(Campaign, ASparseRouterIsJudged) {
   for (const std::string fault : {"none", "one_nan"}) {
     CampaignOptions options;
@@ -158,7 +158,7 @@ TEST(Campaign, ASparseRouterIsJudged) {
 }
 
 TEST(Campaign, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
-  // One expert, one row: every weight is k and no gradient flows.
+  // One expert: every weight is k and no gradient flows.
   const Suite found =
       Hunt("reference_f32", 5,
            {{"rows", "3"}, {"num_experts", "1"}, {"fill", "generic"}});
@@ -168,7 +168,7 @@ TEST(Campaign, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
   EXPECT_EQ(Suite().exit_code(), ExitCode::kInconclusive);
 }
 
-// Beside others, an operation without elements is none.
+// Beside operations with elements, an operation without any is no error.
 TEST(Campaign, NothingComparedIsNoSuccess) {
   CampaignOptions options;
   options.ops = {"add"};
@@ -207,7 +207,7 @@ TEST(Campaign, ReportsSayTheSame) {
   EXPECT_TRUE(Says(SuiteText(found), repro));
 }
 
-// What ends a campaign early loses nothing of what was found.
+// Nothing that was found is lost when something ends a campaign early.
 TEST(Campaign, AnErrorLeavesWhatWasFound) {
   for (const bool log_fails : {true, false}) {
     for (const std::string fault : {"sign", "none"}) {
@@ -245,7 +245,7 @@ TEST(Campaign, AnErrorLeavesWhatWasFound) {
   }
 }
 
-// What impl=cuda is once a case has cost this process its device
+// Acts as impl=cuda does once a case has cost this process its device
 // (implementations/device_watch.h).
 class LosesItsDevice : public Implementation {
  public:
@@ -268,7 +268,7 @@ class LosesItsDevice : public Implementation {
   bool& lost_;
 };
 
-// No smaller case, and no later one, is taken for a failure.
+// Neither a smaller case nor a later one is taken for a failure.
 TEST(Campaign, OneCaseFailsOfThoseThatHaveNoDevice) {
   for (const bool shrink : {true, false}) {
     CampaignOptions options;
@@ -280,7 +280,7 @@ TEST(Campaign, OneCaseFailsOfThoseThatHaveNoDevice) {
     options.on_failure = [&](const Failure& failure) {
       ++reported;
       EXPECT_EQ(failure.first.c.number, 2);
-      // While shrinking, an error is on its way: this one does not replace it.
+      // While shrinking, another error is in flight: this must not replace it.
       if (shrink) throw DataError("the failure is not kept");
     };
     bool lost = false;
@@ -300,7 +300,7 @@ TEST(Campaign, OneCaseFailsOfThoseThatHaveNoDevice) {
     EXPECT_EQ(suite.exit_code(), ExitCode::kFailed);
     EXPECT_TRUE(Says(SuiteText(suite), "ended early: the device is gone",
                      "FAIL: 3 cases, 1 different failure\n"));
-    // The case that had none is no failure.
+    // The case that had no device is no failure.
     EXPECT_EQ(SuiteJson(suite)["in_flight"].is_null(), shrink);
   }
 }

@@ -179,7 +179,7 @@ Window ParseWindow(const std::string& key, const std::string& text) {
     window.first = ParseWhole(key, text.substr(at + 1));
     if (window.first < 0) {
       throw ConfigError(key + "=" + text +
-                        ": a window COUNT@FIRST begins at 0 or later");
+                        ": a window COUNT@FIRST must begin at 0 or later");
     }
   }
   return window;

@@ -6,10 +6,10 @@
 //   op=lapsum impl=cpu:v4 dtype=f32 fill=near_ties:3 rows=7 num_experts=33
 //   mean_active=1.375 temperature=1.7 spread=1 seed=0x5eed case=417
 //
-// Data is a pure function of this (fill.h). A size may be a window: "rows=1@5"
-// is one row, namely the sixth, so that a shrunk case keeps the values of what
-// is left. "simplify=scores:bits3,d_weights:only5" says what shrinking then did
-// to the values. Parse(Text(c)) == c.
+// Data is a pure function of this text (fill.h). A size may be a window:
+// "rows=1@5" is one row, namely the sixth, so that a shrunk case keeps the
+// values of the elements that remain. "simplify=scores:bits3,d_weights:only5"
+// records how shrinking then changed the values. Parse(Text(c)) == c.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_H_
 
@@ -31,7 +31,7 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// A named way to make data; `argument` only if the fill takes one.
+// A named way to make data; `argument` is set only if the fill takes one.
 struct FillName {
   std::string name = "generic";
   int64_t argument = 0;
@@ -87,8 +87,8 @@ std::string FillText(const FillName& fill);
 FillName ParseFill(const std::string& text);
 
 // The keys and values of a text of KEY=VALUE words. A case may leave out any of
-// them; what it leaves out is drawn (draw.h). Throws ConfigError for a word
-// that is not KEY=VALUE and for a key given twice.
+// them; missing ones are drawn (draw.h). Throws ConfigError for a word that is
+// not KEY=VALUE and for a key given twice.
 using CasePattern = std::map<std::string, std::string>;
 CasePattern ParseWords(const std::string& text);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads any text as a case or a REPRO line. Whatever is accepted prints as a
-// text and as a REPRO line, both of which read back as the same case.
+// Reads any text as a case or a REPRO line. An accepted text prints as a case
+// and as a REPRO line, both of which read back as the same case.
 #include "core/fuzzing/fuzz_support.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
@@ -25,7 +25,7 @@ void FuzzOne(std::string_view input) {
   verify::CaseResult result;
   result.c = c;
   result.status = Status::kFail;
-  result.output = text;  // whatever the remark says
+  result.output = text;  // the remark may be any text
   const std::string line = ReproLine(result);
   Require(line.find('\n') == line.npos, "a REPRO line of two lines: " + line);
   Require(Accepts([&] { again = ParseCase(verify::StripRepro(line)); }),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases: text and back, windows of their data, what is drawn, unknown names.
+// Tests cases: text and back, windows of data, drawing, unknown names.
 #include "property_tests/verify/engine/case.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ RC_GTEST_PROP(Case, ReadsBackFromItsText, ()) {
   using How = Simplification::How;
   if (*rc::gen::arbitrary<bool>()) {
     c.simplify = {{tensor, How::kBits, 20}};
-    // Some data cannot be simplified; then the case does not exist.
+    // Some data cannot be simplified; such a case does not exist.
     try {
       InputsOf(FindOperation(c.op), c);
     } catch (const ConfigError&) {
@@ -63,12 +63,12 @@ RC_GTEST_PROP(Case, ReadsBackFromItsText, ()) {
   RC_ASSERT(ParseCase(CaseText(c)) == c);
 }
 
-// A window shows the same values as the whole tensor does there.
+// A window shows the values that the whole tensor has at its place.
 RC_GTEST_PROP(Case, WindowsKeepTheValuesThatTheyShow, ()) {
   Case whole =
       DrawCase(FindOperation("lapsum"), {{"rows", "9"}, {"num_experts", "11"}},
                *rc::gen::arbitrary<uint64_t>(), 3);
-  // What these fills do depends on the window.
+  // The effect of these fills depends on the window.
   if (whole.fill.name == "dominant") whole.fill = {};
   if (whole.fill.name == "wide_gap") whole.fill = {};
   if (whole.fill.name == "wide_gap_beside") whole.fill = {};
@@ -127,8 +127,8 @@ TEST(Case, AFillThatAGivenParameterDoesNotFitIsNotDrawn) {
   EXPECT_GT(first, 0);
 }
 
-// What is given is kept, whatever it is drawn with, and a size that allows it
-// stays as it would have been.
+// A given value is kept, whatever is drawn with it, and a size that already
+// allows it is drawn as if it were not given.
 TEST(Case, ASizeIsDrawnLargeEnoughForWhatItLimits) {
   const std::pair<const char*, const char*> kGiven[] = {
       {"max_active", "8"},         {"max_active", "100"},
@@ -156,20 +156,20 @@ TEST(Case, ASizeIsDrawnLargeEnoughForWhatItLimits) {
       }
     }
   }
-  // The word of an edge that needs a larger size is left out.
+  // An edge loses the word that needs a larger size.
   for (uint32_t number = 0; number < 8; ++number) {
     const Case c = DrawEdge(op, {{"num_experts", "8"}}, 3, number);
     EXPECT_EQ(c.Size("num_experts"), 8);
   }
 }
 
-// "1e-06" and "0.000001" are one.
+// "1e-06" and "0.000001" are one value.
 bool IsOneValue(const std::string& a, const std::string& b) {
   const double number = std::strtod(a.c_str(), nullptr);
   return a == b || (number != 0 && number == std::strtod(b.c_str(), nullptr));
 }
 
-// In two rounds, alone and after another call.
+// In two rounds, every edge is run alone and after another call.
 TEST(Case, EveryEdgeHasAnEvenAndAnOddNumber) {
   for (const Operation* op : Operations()) {
     const std::vector<std::string>& edges = op->edges();
@@ -202,28 +202,30 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum rows=three", "whole number");
   ExpectRefused("op=lapsum rows=1e3", "whole number");
   ExpectRefused("op=lapsum rows=99999999999999999999", "whole number");
-  ExpectRefused("op=lapsum rows=-1", "0 to 1089");
-  ExpectRefused("op=lapsum num_experts=0", "1 to");
-  ExpectRefused("op=lapsum rows=3@-1", "begins at 0");
-  ExpectRefused("op=lapsum rows=3@65535", "window ends");
-  ExpectRefused("op=lapsum rows=3@9223372036854775807", "window ends");
+  ExpectRefused("op=lapsum rows=-1", "between 0 and 1089");
+  ExpectRefused("op=lapsum num_experts=0", "between 1 and");
+  ExpectRefused("op=lapsum rows=3@-1", "must begin at 0");
+  ExpectRefused("op=lapsum rows=3@65535", "window must end");
+  ExpectRefused("op=lapsum rows=3@9223372036854775807", "window must end");
   ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
   ExpectRefused("op=lapsum mean_active=nan num_experts=9", "mean_active");
   ExpectRefused("op=lapsum mean_active=inf num_experts=9", "mean_active");
   ExpectRefused("op=adamw fill=first_update completed=7",
-                "completed is 0 to 0 here, by fill=first_update");
+                "completed must be between 0 and 0 here, as limited by "
+                "fill=first_update");
   ExpectRefused("op=lapsum dtype=f31", "did you mean 'f32'");
   ExpectRefused("op=lapsum dtype=i32", "no bounds for i32");
   ExpectRefused("op=lapsum dtype=bf16", "no bounds for bf16; it has f32, f64");
   ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");
   ExpectRefused("op=lapsum fill=ties:3", "takes no number");
-  ExpectRefused("op=lapsum fill=near_ties:-1", "is 1 to 1048576");
-  ExpectRefused("op=lapsum fill=near_ties:4611686018427387904", "is 1 to");
+  ExpectRefused("op=lapsum fill=near_ties:-1", "must be between 1 and 1048576");
+  ExpectRefused("op=lapsum fill=near_ties:4611686018427387904",
+                "must be between 1 and");
   ExpectRefused("op=lapsum simplify=score:zero", "did you mean 'scores'");
   ExpectRefused("op=lapsum simplify=scores", "TENSOR:bitsN");
   ExpectRefused("op=lapsum simplify=scores:bits0", "TENSOR:bitsN");
   ExpectRefused("op=lapsum rows=1 num_experts=2 simplify=scores:only2",
-                "beyond the 2");
+                "beyond the last of 2");
   ExpectRefused("op=lapsum simplify=temperature:zero", "temperature");
   ExpectRefused("op=lapsum seed=0xg", "hexadecimal");
   ExpectRefused("op=lapsum seed=0x", "hexadecimal");

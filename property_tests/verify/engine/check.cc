@@ -15,8 +15,8 @@
 namespace softmoe::verify {
 namespace {
 
-// By how much `value` is nearer to zero after truncation to `dtype`. Numbers in
-// double show no truncation to double: half of a gap, the mean.
+// How much nearer to zero `value` is after truncation to `dtype`. Truncation to
+// double does not show in doubles, so f64 returns half of a gap, the mean.
 double TruncationError(Dtype dtype, double value) {
   if (dtype == Dtype::kF64) {
     return std::abs(StepBy(dtype, value, value > 0 ? -1 : 1) - value) / 2;

@@ -23,8 +23,7 @@ struct Convergence {
   int64_t smooth = 0;     // differences converge with an even order
   int64_t kinks = 0;      // from either side, to slopes that may differ
   int64_t undecided = 0;  // neither: nothing was compared
-  // Observed orders of convergence at the smooth ones; NaN if there is none to
-  // see.
+  // Observed orders of convergence of the smooth ones; NaN if none is observed.
   double lowest_order = NAN, highest_order = NAN;
 
   int64_t directions() const { return smooth + kinks + undecided; }
@@ -35,9 +34,9 @@ struct OutputResult {
   std::string output;
   Comparison comparison;
   std::string derivation;
-  // Means over the elements, in units of their bounds: the error upwards and
-  // towards zero, which is about 0 where rounding is to nearest; and what
-  // either would be if the output were truncated when it is stored.
+  // Means over the elements, in units of their bounds: the errors upwards and
+  // towards zero, both about 0 under rounding to nearest, and the value of
+  // either if the output were truncated when stored.
   double mean_scaled = 0, towards_zero = 0, truncation = 0;
   Convergence convergence = {};
 };
@@ -46,8 +45,8 @@ struct CaseResult {
   Case c;
   std::string command = "run";  // the command of verify that checks it again
   // FAIL if an output fails; otherwise PASS if one passes; otherwise MISTRUSTED
-  // (the data could not tell right from wrong) or INCONCLUSIVE (some of it has
-  // no bound). UNSUPPORTED if nothing was run.
+  // (the data could not tell right from wrong) or INCONCLUSIVE (some elements
+  // have no bound). UNSUPPORTED if nothing was run.
   Status status = Status::kPass;
   std::string output;  // the output that failed, or ""
   std::string reason;  // one sentence; "" for PASS
@@ -55,15 +54,15 @@ struct CaseResult {
   std::vector<std::string> missing;  // optional outputs that were left out
   std::vector<std::string> hints;    // what the failure looks like
   int64_t decisions = 0, ambiguous = 0;
-  double seconds = 0;  // that the implementation took
+  double seconds = 0;  // taken by the implementation
 
   bool failed() const { return status == Status::kFail; }
-  // The first failure is the case's; further ones change nothing.
+  // Records the first failure as that of the case; ignores further ones.
   void Fail(const std::string& failing, const std::string& why);
-  // Outputs that agree on data that cannot tell right from wrong are not
-  // evidence: sets the status if none is.
+  // Sets the status if no output is evidence: outputs that agree on data that
+  // cannot tell right from wrong are none.
   void JudgeTrust();
-  double utilisation() const;  // the largest
+  double utilisation() const;  // the largest of all outputs
   // "d_scores[3, 5]": where the failing output is worst, or only its name.
   std::string Place() const;
 };
@@ -78,26 +77,26 @@ struct Evidence {
 // (gradient_check.h).
 using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 
-// Generates the data and checks the case; odd-numbered ones
-// (IsCheckedAfterAnother) after a call with other data of the same shape, of
-// which no trace may show. Throws EnvironmentError, and InternalError if the
-// harness contradicts itself; anything else that the implementation throws is a
-// FAIL.
+// Generates the data and checks the case. An odd-numbered case
+// (IsCheckedAfterAnother) is checked after a call with other data of the same
+// shape, which must leave no trace. Throws EnvironmentError, and InternalError
+// if the harness contradicts itself; anything else that the implementation
+// throws is a FAIL.
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence = nullptr);
 
-// Does the same with given data (a replay bundle); that of the call before an
-// odd case is generated.
+// Does the same with given data (a replay bundle); the data for the call before
+// an odd case is generated.
 CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation,
                        Evidence* evidence = nullptr);
 
-// Where `implementation` stores as our kernels do, their narrower bounds take
-// the place of those for everybody (Expected::of_ours).
+// Replaces the bounds for everybody by the narrower ones of our kernels
+// (Expected::of_ours) if `implementation` stores as our kernels do.
 void TakeBoundsFor(const Implementation& implementation, Expected* expected);
 
-// Tells `implementation` that no more cases come (Implementation::Finish). What
-// then fails is a FAIL of `last`, a case that it ran before; returns `last`.
+// Tells `implementation` that no more cases come (Implementation::Finish). A
+// failure then is a FAIL of `last`, a case that it ran before. Returns `last`.
 CaseResult Finished(CaseResult last, Implementation& implementation);
 
 }  // namespace softmoe::verify

@@ -125,8 +125,8 @@ TEST(Check, TellsWhatVariesFromWhatRemembers) {
   }
 }
 
-// What is wrong in the same way for all data, but does depend on it, and what
-// is all zeros.
+// Outputs that are wrong in the same way for all data, but do depend on it, and
+// zeros are not taken for the output of an earlier call.
 TEST(Check, TakesNothingElseForWhatRemembers) {
   for (const double factor : {2.0, 0.0}) {
     const CaseResult result = CheckSpoilt(
@@ -141,7 +141,7 @@ TEST(Check, TakesNothingElseForWhatRemembers) {
   }
 }
 
-// A bundle is of a case that may fail only after another call.
+// A bundle may hold a case that fails only after another call.
 TEST(Check, GivenInputsAreCheckedAfterAnotherCallToo) {
   const Case c = ParseCase(
       "op=embedding fill=generic rows=4 vocab_size=3 d_model=2 case=1 "
@@ -172,7 +172,7 @@ TEST(Check, GuardedArraysAreAlignedAndWatched) {
   }
 }
 
-// A sequence of one token has v as its output, which bf16 holds.
+// A sequence of one token has v as its output, which bf16 holds exactly.
 TEST(Check, TruncationLeavesWhatTheTypeHolds) {
   const Case c = ParseCase(
       "op=attention dtype=bf16 fill=generic sequences=2 length=1 heads=1 "
@@ -186,8 +186,8 @@ TEST(Check, TruncationLeavesWhatTheTypeHolds) {
   }
 }
 
-// What is in double, whatever the type of the case, shows no truncation of its
-// own.
+// Truncation does not show in outputs that are double, whatever the dtype of
+// the case.
 TEST(Check, TruncationOfADoubleIsHalfOfItsGap) {
   for (const std::string text :
        {"op=sum_of_squares fill=generic size=1000 dtype=f32 impl=reference_f32",
@@ -200,8 +200,8 @@ TEST(Check, TruncationOfADoubleIsHalfOfItsGap) {
   }
 }
 
-// Whatever was asked before, what is expected follows from the case and from
-// every bit of the inputs.
+// Expectations follow from the case and from every bit of the inputs, whatever
+// was asked before.
 TEST(Check, ExpectsWhatFollowsFromTheseInputs) {
   const Operation& op = FindOperation("add");
   const Case c = ParseCase("op=add fill=generic size=2 scale=1 impl=spoilt");
@@ -219,7 +219,7 @@ TEST(Check, ExpectsWhatFollowsFromTheseInputs) {
   EXPECT_NE(expected(exact).derivation, expected(c).derivation);
 }
 
-// Also after other data: no function of the reference keeps anything.
+// Expects the same after other data: the reference's functions keep no state.
 TEST(Check, ExpectsTheSameOfEveryOperationAgain) {
   for (const Operation* op : Operations()) {
     const Case c = DrawCase(*op, {}, 20260120, 1);
@@ -258,8 +258,8 @@ TEST(Check, RefusesBoundsOfAnotherFormula) {
       HUGE_VAL);
 }
 
-// With everything that follows from the selection, so that only the selection
-// is wrong.
+// Checks a selection together with all that follows from it, so that only the
+// selection can be wrong.
 CaseResult CheckSelection(const std::vector<double>& active) {
   const Operation& op = FindOperation("router");
   const Case c = ParseCase(
@@ -281,8 +281,8 @@ CaseResult CheckSelection(const std::vector<double>& active) {
   return CheckCase(c, implementation);
 }
 
-// A selection that is wrong beyond its margin, and one that contradicts the
-// implementation's own weights at the cutoff itself.
+// Refuses a selection that is wrong beyond its margin, and one that contradicts
+// the implementation's own weights at the cutoff itself.
 TEST(Check, RefusesSelectionsWithoutExcuse) {
   for (const std::string fill : {"generic", "cutoff_exact", "one_expert_all"}) {
     const std::string impl = "faulty:flip_one:active:reference_f32";

@@ -48,13 +48,13 @@ void AddNonFinite(const View& v, std::vector<std::string>& hints) {
   }
 }
 
-// got = ratio * expected with one ratio that has a name?
+// Is got = ratio * expected, with one ratio that has a name?
 void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
               std::vector<std::string>& hints) {
   std::vector<double> ratios;
   double tolerance = 1e-3;
   for (const int64_t i : v.wrong) {
-    // Only where the bound leaves three digits of the ratio certain.
+    // Uses only elements whose bound leaves three digits of the ratio certain.
     if (std::abs(v.Want(i)) * 1e-3 <= v.Bound(i)) continue;
     ratios.push_back(v.Got(i) / v.Want(i));
   }
@@ -69,7 +69,7 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
   std::vector<std::string> names;
   const auto consider = [&](const std::string& name, double value) {
     if (!(std::abs(value) > 0)) return;
-    // Next to 1 a factor and its inverse look alike.
+    // Close to 1, a factor and its inverse look alike.
     if (near(value) && near(1 / value)) return;
     if (near(value)) names.push_back(name);
     if (near(1 / value)) names.push_back("1/" + name);
@@ -95,7 +95,7 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
   }
 }
 
-// The worst element in full, where the nine digits that reports print of a
+// Prints the worst element in full if the nine digits that reports print of a
 // double do not show that it is wrong.
 void AddDigits(const View& v, std::vector<std::string>& hints) {
   if (v.got.dtype != Dtype::kF64) return;
@@ -187,13 +187,13 @@ void AddAccumulation(const View& v, const TensorMap& inputs,
   }
 }
 
-// Neither all zeros nor all NaN: what was skipped has another hint.
+// Neither all zeros nor all NaN: skipped outputs have another hint.
 bool HasData(const Tensor& tensor) {
   return std::ranges::any_of(tensor.values,
                              [](double x) { return x != 0 && !std::isnan(x); });
 }
 
-// Whether no output satisfies both.
+// Whether no output satisfies both expectations.
 bool Differ(const ExpectedOutput& a, const ExpectedOutput& b) {
   if (a.values.shape != b.values.shape) return true;
   for (int64_t i = 0; i < a.values.size(); ++i) {
@@ -241,7 +241,7 @@ std::vector<std::string> Diagnose(const Operation& op, const Case& c,
     const auto found = outputs.find(output);
     return found != outputs.end() && SameBits(found->second, bits);
   };
-  // Twice, so that both come after a call with the same data.
+  // Runs twice, so that both results follow a call with the same data.
   const TensorMap once = implementation.Run(op, c, evidence.inputs, 0);
   const TensorMap twice = implementation.Run(op, c, evidence.inputs, 0);
   if (once.contains(output) && !has_bits(twice, once.at(output))) {

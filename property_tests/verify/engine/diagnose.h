@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// diagnose.h - what a failure looks like: tries a dozen hypotheses, each of one
-// sentence, on the numbers. A hint says where to look first; it is not a proof.
+// diagnose.h - what a failure looks like: tries a dozen hypotheses, one
+// sentence each, on the numbers. A hint says where to look; it proves nothing.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_
 
@@ -20,7 +20,7 @@ std::vector<std::string> Diagnose(const Operation& op, const Case& c,
                                   const std::string& output,
                                   Implementation& implementation);
 
-// The hypotheses about numbers alone.
+// The hints that follow from the numbers alone.
 std::vector<std::string> DiagnoseValues(const Case& c, const TensorMap& inputs,
                                         const Tensor& got,
                                         const ExpectedOutput& expected);

@@ -22,11 +22,11 @@ Words WordsFor(const std::string& name, uint64_t seed, uint32_t number) {
       {seed, RandomStream::kTestData, number, NameKey("parameter " + name)}, 0);
 }
 
-// By how much a parameter is at least less than the one that it has to be below
-// (float tells them apart up to 256), and mostly is when it is drawn.
+// How far a parameter must at least lie below the one that limits it (float
+// tells the two apart up to 256), and how far it mostly does when it is drawn.
 constexpr double kBelow = 0x1p-16, kMostlyBelow = 1.0 / 64;
 
-// `range`, up to the parameter, less `below`, or the fill that limits this one.
+// `range` up to the parameter, less `below`; only `low` if the fill says so.
 Range Limited(Range range, const Parameter& parameter, const Case& c,
               double below) {
   if (c.fill.name == parameter.low_in_fill) range.high = range.low;
@@ -43,8 +43,8 @@ int64_t ToStep(double value, int64_t step, const Range& range) {
   return std::clamp(static_cast<int64_t>(value), low, high) / step * step;
 }
 
-// Small sizes, neighbours of vector and block widths, any size, and now and
-// then the largest, for which buffers of a fixed size are most often wrong.
+// Draws small sizes, neighbours of vector and block widths, any size, and now
+// and then the largest, for which buffers of a fixed size are most often wrong.
 int64_t DrawSize(const Parameter& parameter, const Range& range,
                  const Words& words) {
   static constexpr int64_t kWidths[] = {1, 8, 16, 32, 64, 128};
@@ -59,12 +59,12 @@ int64_t DrawSize(const Parameter& parameter, const Range& range,
       size = range.low + u * (range.high - range.low + 1);
     }
   }
-  // Its high bits, on which `%` above hardly depends.
+  // Uses the high bits, on which `%` above hardly depends.
   if ((words[2] >> 16) % 32 == 0) size = range.high;
   return ToStep(std::floor(size), parameter.step, range);
 }
 
-// One of the ends, or a number between them, as often of any magnitude.
+// Draws an end of the range, or a number between, as often of any magnitude.
 double DrawUntypical(const Range& range, const Words& words) {
   const uint32_t which = words[2] % 3;
   if (which < 2) return which == 0 ? range.low : range.high;
@@ -75,7 +75,7 @@ double DrawUntypical(const Range& range, const Words& words) {
 
 double DrawReal(const Parameter& parameter, const Case& c, const Words& words) {
   const Range drawn = {parameter.low, parameter.high};
-  // Now and then as near below as it can be.
+  // Now and then as close below the limit as allowed.
   if (parameter.below && (words[2] >> 16) % 32 == 0) {
     return Limited(drawn, parameter, c, kBelow).high;
   }
@@ -103,8 +103,9 @@ void CheckRange(const Parameter& parameter, const Range& range, double value,
             ? "fill=" + parameter.low_in_fill
             : parameter.at_most;
     throw ConfigError(fmt::format(
-        "{}={}: {} is {} to {}{}{}", parameter.name, text, parameter.name,
-        range.low, range.high, limit.empty() ? "" : " here, by " + limit,
+        "{}={}: {} must be between {} and {}{}{}", parameter.name, text,
+        parameter.name, range.low, range.high,
+        limit.empty() ? "" : " here, as limited by " + limit,
         parameter.step > 1 ? fmt::format(", a multiple of {}", parameter.step)
                            : ""));
   }
@@ -138,8 +139,8 @@ void SetParameter(const Operation& op, const Parameter& p,
   if (p.kind == Parameter::Kind::kSize) {
     const Range drawn = Limited({p.low, p.high}, p, c, kBelow);
     Window window{DrawSize(p, drawn, words), 0};
-    // Drawn again only where it must be, so that fixing a parameter leaves the
-    // others where it can.
+    // A size is drawn again only where it must be, so that fixing a parameter
+    // leaves the others unchanged where possible.
     const double least = static_cast<double>(LeastSize(op, p.name, fixed));
     if (given == nullptr && static_cast<double>(window.count) < least &&
         least <= range.high) {
@@ -149,8 +150,9 @@ void SetParameter(const Operation& op, const Parameter& p,
       window = ParseWindow(p.name, *given);
       CheckRange(p, range, static_cast<double>(window.count), *given);
       if (window.first > 0 && window.first > kMaxIndex - window.count) {
-        throw ConfigError(fmt::format("{}={}: a window ends at {} or before",
-                                      p.name, *given, kMaxIndex));
+        throw ConfigError(
+            fmt::format("{}={}: a window must end at {} or before", p.name,
+                        *given, kMaxIndex));
       }
     }
     c.sizes[p.name] = window;
@@ -164,7 +166,7 @@ void SetParameter(const Operation& op, const Parameter& p,
   }
 }
 
-// Whether a word of an edge goes with the sizes that `fixed` gives.
+// Whether a word of an edge is compatible with the sizes that `fixed` gives.
 bool Fits(const Operation& op, const std::string& name, const std::string& text,
           const CasePattern& fixed) {
   const Parameter* p = op.FindParameter(name);
@@ -200,8 +202,9 @@ void CheckFill(const Operation& op, FillName& fill) {
   const bool takes = FindFill(fill.name).takes_argument;
   if (takes && fill.argument == 0) fill.argument = 1;
   if (takes && (fill.argument < 1 || fill.argument > kMaxFillArgument)) {
-    throw ConfigError(fmt::format("fill: the number of '{}' is 1 to {}",
-                                  fill.name, kMaxFillArgument));
+    throw ConfigError(
+        fmt::format("fill: the number of '{}' must be between 1 and {}",
+                    fill.name, kMaxFillArgument));
   }
   if (!takes && fill.argument != 0) {
     throw ConfigError("fill: '" + fill.name +
@@ -232,7 +235,7 @@ int64_t LeastSize(const Operation& op, const std::string& name,
     if (p.at_most != name || given == fixed.end()) continue;
     const double needed =
         GivenNumber(p, given->second) + (p.below ? kBelow : 0);
-    // What no size allows is refused when its turn comes.
+    // A value that no size allows is refused when its turn comes.
     if (!(needed >= p.low && needed <= static_cast<double>(kMaxIndex))) {
       continue;
     }
@@ -305,7 +308,7 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
     c.fill = DrawFill(op, c);
     for (const Parameter& p : op.parameters()) {
       if (p.low_in_fill == c.fill.name && given(p.name) != nullptr) {
-        c.fill = {};  // what is given may not be `low`
+        c.fill = {};  // a given value may differ from `low`
       }
     }
   }
@@ -324,8 +327,8 @@ Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
   constexpr int64_t kOthers = 20;
   const std::vector<std::string>& edges = op.edges();
   SOFTMOE_CHECK(!edges.empty()) << op.name() << " has no edges";
-  // The second round is shifted if they are even in number, so that each edge
-  // has an even and an odd case (IsCheckedAfterAnother).
+  // The second round is shifted if the number of edges is even, so that each
+  // edge has an even and an odd case (IsCheckedAfterAnother).
   const size_t count = edges.size();
   const size_t turn = number + (count % 2 == 0 ? number / count % 2 : 0);
   CasePattern pattern = fixed;

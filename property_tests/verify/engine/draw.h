@@ -4,7 +4,7 @@
 //
 // Every parameter is drawn from its own Philox stream, named by (seed, number,
 // parameter), so fixing one leaves the others unchanged, except a size that
-// would be too small for it.
+// would be too small for the fixed value.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 
@@ -24,14 +24,14 @@ namespace softmoe::verify {
 Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number);
 
-// The case that a text of KEY=VALUE words describes; "op=" is required. What is
-// left out is drawn from "seed=" (0) and "case=" (0); without "impl=" it is
-// `default_impl`.
+// The case that a text of KEY=VALUE words describes; "op=" is required. Missing
+// keys are drawn from "seed=" and "case=", both 0 by default; "impl=" defaults
+// to `default_impl`.
 Case ParseCase(const std::string& text,
                const std::string& default_impl = "cpu:v3");
 
-// The least that size `name` of `op` may be for the values that `fixed` gives
-// to parameters which it limits; 0 if it gives none.
+// The smallest that size `name` of `op` may be, given the values in `fixed` of
+// the parameters that it limits; 0 if there are none.
 int64_t LeastSize(const Operation& op, const std::string& name,
                   const CasePattern& fixed);
 
@@ -49,9 +49,9 @@ struct Range {
 };
 Range RangeOf(const Operation& op, const Parameter& parameter, const Case& c);
 
-// Case `number` of `seed`, at one of the operation's edges: they take turns.
-// What does not go with `fixed` is left out of the edge. Sizes that neither of
-// them names are small. The operation must have an edge.
+// Case `number` of `seed` at one of the operation's edges, which take turns.
+// Words of the edge that are not compatible with `fixed` are left out. Sizes
+// that neither names are small. The operation must have an edge.
 Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number);
 

@@ -30,7 +30,7 @@ std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
   for (int64_t i = 0; i < ids.size(); ++i) {
     const double id = ids.values[i];
     if (id >= 0 && id < static_cast<double>(limit)) continue;
-    return fmt::format("{}{} is {}; it is 0 to {}", name,
+    return fmt::format("{}{} is {}; it must be between 0 and {}", name,
                        IndexText(ids.shape, i), id, limit - 1);
   }
   return "";
@@ -89,8 +89,8 @@ fails with probability delta = 1e-9 for m = 1e9 sums.)";
 
 namespace {
 
-// Element `i` of `values` and the value that its bound was derived with may
-// differ by rounding only; `limit` is the bound.
+// Throws unless `same`: element `i` of `values` and the value for which its
+// bound was derived may differ by rounding only. `limit` is the bound.
 void RequireSameFormula(bool same, const std::string& output,
                         const Tensor& values, size_t i, double bounded,
                         double limit) {
@@ -152,8 +152,8 @@ namespace {
 
 constexpr char kStoredBf16[] = "+bf16/1";  // at the end of an id
 
-// Half of the gap between the bf16 numbers at `magnitude`: by how much rounding
-// to the nearest moves what is no larger.
+// Half of the gap between bf16 numbers at `magnitude`: the most by which
+// rounding to nearest moves a number that is no larger.
 double HalfBf16Gap(double magnitude) {
   constexpr int kDigits = 8, kSmallestExponent = -126;
   const int exponent = magnitude == 0

@@ -41,7 +41,7 @@ Tensor ToTensor(const reference::Vector& vector);
 // kRandom for generic data that is not simplified; in directed and simplified
 // data all roundings may go the same way.
 Roundings RoundingsOf(const Case& c);
-// The text that a derivation which uses this quotes.
+// The text that derivations quote if they use RoundingsOf.
 extern const char kRandomRoundingsText[];
 
 // An output with the reference's `values` and the errors of `bounds`, in flat
@@ -54,35 +54,35 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
                           const std::string& derivation);
 
-// Converts float's bounds for outputs stored as bf16, if the case's dtype is
-// bf16: the arithmetic is float's, and the result is rounded once. Derivations
-// with these ids: WithStoredBf16.
+// Converts float's bounds to those of outputs stored as bf16, if the case's
+// dtype is bf16: the arithmetic is in float and the result is rounded once.
+// WithStoredBf16 adds the derivations with the resulting ids.
 Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
 // `derivations`, plus the bf16 forms of the first one and of exact/2.
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
 
-// Converts ExactRegime for outputs stored as bf16, of data that is exact for
-// whatever programs store: rounded once; others may so round what is in float.
+// Converts ExactRegime to outputs stored as bf16, for data that is exact
+// whatever is stored: rounded once; others may also round what is in float.
 Expected ExactAsBf16(const Operation& op, const Case& c, Expected exact);
 
-// The rule where bf16 is stored on the way to an output, nobody knows where:
-// within twice the largest error of the naive computation (naive.h) plus one
-// rounding of the output, or within the bounds of `plain`, a program that
-// stores what plain ones do (stored.h), and where those are infinite, of
-// `ours`. Without bounds of `plain`, a naive computation without an error,
-// which was lucky, leaves none. Infinite bounds of `ours` become the naive
-// computation's.
+// The rule for outputs of programs that store bf16 at unknown places on the
+// way: within twice the largest error of the naive computation (naive.h) plus
+// one rounding of the output, or within the bounds of `plain`, a program that
+// stores what plain ones do (stored.h); where those are infinite, of `ours`. If
+// `plain` has no bound and the naive computation happens to have no error,
+// there is no bound. Infinite bounds of `ours` become those of the naive
+// computation.
 ExpectedOutput FromNaive(const OutputSpec& spec,
                          const std::vector<Naive>& naive,
                          const ExpectedOutput& plain, ExpectedOutput& ours);
 
-// FromBounds for an output that is computed in double, as the reference is:
-// each side errs by 2^-29 of the bounds, which are for float.
+// FromBounds for an output computed in double, like the reference: each side
+// errs by 2^-29 of `bounds`, which are for float.
 ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
                                 const std::vector<Bounded>& bounds,
                                 const std::string& derivation);
 
-// An output of FromDoubleBounds that is rounded to float once.
+// An output of FromDoubleBounds after one rounding to float.
 ExpectedOutput RoundedToFloat(ExpectedOutput in_double);
 
 // An output that must be equal bit for bit, except for the sign of a zero.
@@ -98,7 +98,7 @@ ExpectedOutput ExactRegime(Tensor values);
 const Derivation& ExactDerivation();
 const Derivation& NaiveDerivation();
 const Derivation& StoredDerivation();
-// `derivations`, plus those of products at bf16: ExpectStored, and exact data.
+// `derivations`, plus those of ExpectStored and of exact data at bf16.
 std::vector<Derivation> WithStoredOperands(std::vector<Derivation> derivations);
 
 }  // namespace softmoe::verify

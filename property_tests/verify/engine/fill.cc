@@ -229,7 +229,7 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
     return Temperature() * ((above ? gap : 0) + Normal(words) / 4);
   }
   if (fill == "exact") {
-    // 1, 2, 4, ... equal scores, the others so far below them that e^x is 0.
+    // 1, 2, 4, ... scores are equal; the others are so far below that e^x is 0.
     const auto row_words = Words(name, {row, kMaxIndex - 1});
     const int64_t choices =
         std::bit_width(static_cast<uint64_t>(experts.count));

@@ -36,8 +36,8 @@ uint32_t NameKey(const std::string& name);
 // The largest N of "near_ties:N".
 inline constexpr int64_t kMaxFillArgument = 1 << 20;
 
-// Indices per dimension; the first dimension of a tensor of rank 1 or 2 may
-// have more. At most four dimensions.
+// The number of indices per dimension; the first dimension of a tensor of rank
+// 1 or 2 may have more. Tensors have at most four dimensions.
 inline constexpr int64_t kMaxIndex = 1 << 16;
 
 class Filler {
@@ -70,21 +70,21 @@ class Filler {
   // 2^-20, 1 or 2^10. It is 1 in fills `exact` and `huge`.
   Tensor Cotangent(const std::string& name,
                    const std::vector<Window>& axes) const;
-  // Router scores [rows, experts]: what each fill means is in Fills().
+  // Router scores [rows, experts]; Fills() says what each fill means.
   Tensor Scores(const std::string& name, const std::string& rows_parameter,
                 const std::string& experts_parameter, double spread) const;
   // Any of `values`, equally likely.
   Tensor OneOf(const std::string& name, const std::vector<Window>& axes,
                const std::vector<double>& values) const;
-  // The part that the window shows of a random permutation of 0 .. count-1;
-  // `before` holds the indices of the dimensions before it.
+  // A random permutation of 0 .. count-1, cut to the window; `before` holds the
+  // indices of the dimensions before it.
   std::vector<int64_t> Ranks(const std::string& name,
                              const std::vector<int64_t>& before,
                              const Window& axis) const;
-  // mean_active as a whole number that leaves at least one expert on either
-  // side, if there are two experts.
+  // mean_active as a whole number that leaves at least one expert active and
+  // one inactive, if there are two experts.
   double WholeActive(const std::string& experts_parameter) const;
-  // 1 to 4 numbers of its dtype above or below that.
+  // WholeActive plus or minus 1 to 4 units in the last place of the dtype.
   double BesideWholeActive(const std::string& experts_parameter) const;
   // For fill zero_rows: whether the row is 0.
   bool IsZeroRow(int64_t row) const {
@@ -111,11 +111,11 @@ class Filler {
   Tensor Build(Dtype dtype, const std::vector<Window>& axes,
                const Value& value) const;
   // One of the smallest numbers; at bf16, which has only 127 below the smallest
-  // normal one, any of those, and in float any between them.
+  // normal one, any of those or, for tensors in float, any between them.
   double Subnormal(const std::array<uint32_t, 4>& words) const;
   double Score(const std::string& name, int64_t row, int64_t expert,
                const Window& experts, double spread) const;
-  // Whether the expert is one of the `count` neighbouring experts that its row
+  // Whether `expert` is among the `count` neighbouring experts that its row
   // picks.
   bool AmongFirst(const std::string& name, int64_t row, int64_t expert,
                   const Window& experts, int64_t count) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Data is drawn by seed and tensor; data that is to be exact is. What the
-// fills of each operation promise: fill_coverage_test.
+// Data depends on seed and tensor, and data that must be exact is exact. For
+// what the fills of each operation promise, see fill_coverage_test.
 #include "property_tests/verify/engine/fill.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Fill, DataDependsOnTheSeedAndOnTheTensor) {
   constexpr int64_t kEnough = 8;  // fewer numbers may agree by chance
   for (const Operation* op : Operations()) {
     size_t drawn = 0;
-    // Few parameters also draw small cases, so go on to the first with enough.
+    // Small cases are drawn, too, so go on to the first with enough numbers.
     for (uint32_t number = 0; number < 50 && drawn == 0; ++number) {
       const Case c = DrawCase(*op, {{"fill", "generic"}}, 1, number);
       Case other = c;
@@ -64,7 +64,7 @@ TEST(Fill, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
   }
 }
 
-// Data that is computed, not drawn: large whole numbers do not fit into bf16.
+// Exact data is computed, not drawn: large whole numbers do not fit into bf16.
 TEST(Fill, ExactDataIsExactInItsDtypeAtEveryEdge) {
   for (const Operation* op : Operations()) {
     if (std::ranges::count(op->fills(), "exact") == 0) continue;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// formula.h - what an operation expects where one of the reference's own
-// formulas (namespace reference::formula) covers it: run over numbers that
-// carry their error, the formula gives bounds; run over naive bf16 numbers,
-// what the rule for other people's bf16 compares with.
+// formula.h - expectations for operations covered by one of the reference's own
+// formulas (namespace reference::formula): run over numbers that carry their
+// error, the formula gives bounds; run over naive bf16 numbers, it gives the
+// results that the rule for other people's bf16 compares with.
 //
 //   template <typename N>  // Bounded, RandomBounded, Naive, Stored...
 //   struct Formula {
@@ -65,7 +65,7 @@ Expected ExpectBounds(const std::map<std::string, Tensor>& values,
 }
 
 // The reference's `values` with float's bounds from the formula, by
-// `derivation`; equality for fill exact if `exact` says that its data is exact.
+// `derivation`. Equality for fill exact, if `exact` says that its data is.
 template <template <typename> class Formula, typename... Arguments>
 Expected ExpectInFloat(const Case& c,
                        const std::map<std::string, Tensor>& values,
@@ -84,10 +84,9 @@ Expected ExpectInFloat(const Case& c,
              : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
 }
 
-// `expected`, which has the formula's bounds over Bounded, with those at bf16
-// of what a program may do that computes in float and stores as Stored does
-// (StoredDerivation): the errors are added, so that each operation of float
-// counts twice.
+// Adds the formula's errors over Stored to `expected`, which has its bounds
+// over Bounded. At bf16 this bounds a program that computes in float and stores
+// as Stored does (StoredDerivation); each operation of float counts twice.
 template <template <typename> class Formula, typename Stored,
           typename... Arguments>
 Expected AddStored(const Operation& op, const Case& c, Expected expected,
@@ -118,8 +117,8 @@ Expected ExpectStored(const Operation& op, const Case& c,
 // on the way, or for whatever is stored. In float there is no difference.
 enum class Exact { kForNobody, kForOurs, kForAll };
 
-// ExpectInFloat; at bf16, the rule for everybody (FromNaive), and of our own
-// kernels AddStored, or what is exact, rounded once.
+// ExpectInFloat; at bf16, the rule for everybody (FromNaive) and, for our own
+// kernels, AddStored, or exact data rounded once.
 template <template <typename> class Formula, typename Stored,
           typename... Arguments>
 Expected ExpectByFormula(const Operation& op, const Case& c,

@@ -19,15 +19,15 @@
 
 namespace softmoe::verify {
 
-// T is float, double, int32_t, int64_t, or a struct that is NaN where all its
-// bits are set; with content also uint16_t.
+// T is float, double, int32_t, int64_t, or a struct that is NaN when all its
+// bits are set; with content, T may also be uint16_t.
 template <typename T>
 class Guarded {
  public:
   Guarded(std::string name, int64_t size)
       : Guarded(std::move(name), std::vector<T>(size, Unwritten())) {}
   // The first element is `shift` bytes, a multiple of 16, past a multiple of
-  // 64: ours must do without an alignment that libraries of others may need.
+  // 64: our kernels must not need an alignment that other libraries may need.
   Guarded(std::string name, const std::vector<T>& content, int64_t shift = 16)
       : name_(std::move(name)),
         size_(static_cast<int64_t>(content.size())),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// implementation.h - what computes: our CPU kernels, our CUDA source in the
-// simulator, the reference rounded to float, and anything else that takes named
-// tensors and returns named tensors.
+// implementation.h - whatever computes an operation: our CPU kernels, our CUDA
+// source in the simulator, the reference rounded to float, and anything else
+// that takes named tensors and returns named tensors.
 //
 // A name is a family and, after a colon, an argument for the family:
 //   reference_f32   reference_f64   reference_bf16
@@ -27,9 +27,9 @@
 
 namespace softmoe::verify {
 
-// Someone else's program failed to answer; the message is one sentence that
-// reads well without "it threw" before it. `output` names the output concerned,
-// or is "".
+// Thrown when someone else's program failed to answer. The message is one
+// sentence that needs no "it threw" before it. `output` names the output
+// concerned, or is "".
 class RunFailure : public std::runtime_error {
  public:
   explicit RunFailure(const std::string& sentence, std::string output = "")
@@ -80,7 +80,7 @@ class Implementation {
   virtual bool remembers() const { return true; }
 
   // Whether it stores bf16 (stored.h) and scales scores where our kernels do,
-  // and is held to that instead of to what a plain program may do.
+  // and is held to their bounds instead of those for plain programs.
   virtual bool stores_as_ours() const { return false; }
 
   // The outputs of one case under schedule 0 .. schedules()-1. An output that

@@ -2,8 +2,8 @@
 //
 // naive.h - a number as a plain bf16 program computes it: the result of every
 // operation is stored as bf16; sums are accumulated in float, as matrix units
-// do, and stored once. The reference's formulas (reference/scalar.h), run over
-// it, give what the rule for bf16 compares with:
+// do, and stored once. Over it, the reference's formulas (reference/scalar.h)
+// give the results that the rule for bf16 compares with:
 //
 //   |got - reference| <= 2 max |naive - reference| + one rounding of the output
 //
@@ -46,8 +46,8 @@ inline bool PositiveForm(Naive z) { return z.value >= 0; }
 
 namespace softmoe::reference {
 
-// Products of bf16 numbers are exact in float, so a term is rounded once, into
-// the accumulator. (A term that is not such a product was stored before.)
+// Products of bf16 numbers are exact in float, so each term is rounded once,
+// into the accumulator. (Any other term was stored before.)
 template <>
 class Sum<verify::Naive> {
  public:

@@ -43,8 +43,8 @@ void Apply(const Simplification& s, Tensor& tensor) {
   RoundValues(tensor);
 }
 
-// Programs are given these numbers in this dtype: another one would be rounded
-// on the way, and the reference would compute from other data.
+// Programs are given these numbers in this dtype. If one did not fit, it would
+// be rounded on the way, and the reference would compute from other data.
 void CheckRounded(const Operation& op, const std::string& name,
                   const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -56,7 +56,7 @@ void CheckRounded(const Operation& op, const std::string& name,
   }
 }
 
-// `expected`, which has the bounds of float, with those of c.dtype.
+// `expected`, which has the bounds of float, with those of double at f64.
 Expected AtDtype(const Operation& op, const Case& c, Expected expected) {
   if (c.dtype != Dtype::kF64) return expected;
   std::set<std::string> in_double;  // their bounds are those of double
@@ -77,7 +77,7 @@ Expected AtDtype(const Operation& op, const Case& c, Expected expected) {
   return expected;
 }
 
-// What was expected last, and of what.
+// The last expectation, and what it was derived from.
 struct Remembered {
   const Operation* op = nullptr;
   Case c;
@@ -126,8 +126,8 @@ TensorMap InputsOf(const Operation& op, const Case& c) {
   for (const auto& [name, tensor] : inputs) CheckRounded(op, name, tensor);
   if (!c.simplify.empty() && c.fill.name == "exact") {
     throw ConfigError(
-        "simplify: data of fill exact is exact only as it is; leave simplify "
-        "out");
+        "simplify: cannot be combined with fill=exact, whose data is exact "
+        "only unmodified");
   }
   for (const Simplification& s : c.simplify) {
     const auto found = inputs.find(s.tensor);
@@ -139,10 +139,9 @@ TensorMap InputsOf(const Operation& op, const Case& c) {
     }
     if (s.how == Simplification::How::kOnly &&
         s.argument >= found->second.size()) {
-      throw ConfigError(
-          fmt::format("simplify: {}:only{} asks for an element "
-                      "beyond the {} that there are",
-                      s.tensor, s.argument, found->second.size()));
+      throw ConfigError(fmt::format(
+          "simplify: {}:only{} asks for an element beyond the last of {}",
+          s.tensor, s.argument, found->second.size()));
     }
     Apply(s, found->second);
   }
@@ -160,8 +159,8 @@ Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
       return AtDtype(op, c, *std::move(chosen));
     }
   }
-  // The reference, whoever judges it and the implementations of one dtype ask
-  // for the same case one after the other.
+  // The reference, whoever judges it, and all implementations of one dtype ask
+  // for the same case in succession.
   thread_local Remembered last;
   Case asked = c;
   asked.impl.clear();

@@ -36,12 +36,12 @@ struct Parameter {
   bool below = false;
   // Sizes: the fill with which it is `low`.
   std::string low_in_fill = {};
-  // Reals: the values that are mostly drawn; if empty, any multiple of 1/64 in
-  // the range is.
+  // Reals: the values that are mostly drawn. If empty, multiples of 1/64 in the
+  // range are drawn.
   std::vector<double> typical = {};
   int64_t step = 1;  // sizes: a multiple of this
-  // Sizes: whether elements of outputs along it have the same bits whatever the
-  // others are; kIfFinite, if those are finite.
+  // Sizes: whether elements of outputs along this size have the same bits
+  // whatever the other elements are; kIfFinite: provided that these are finite.
   enum class Apart { kNo, kIfFinite, kAlways };
   Apart apart = Apart::kNo;
   std::vector<std::string> choices = {};
@@ -55,30 +55,30 @@ struct OutputSpec {
   bool optional = false;
   // Computed and returned in double, whatever dtype the data has.
   bool in_double = false;
-  // At dtype bf16, returned in float: what programs do not keep as bf16.
+  // At dtype bf16, returned in float, as programs do not keep it as bf16.
   bool in_float = false;
-  // So many outputs of equal width are packed in each of its rows.
+  // The number of outputs of equal width that are packed in each of its rows.
   int64_t parts = 1;
   // The size along which its elements do not see later ones, if these are
-  // finite; the innermost of those that its first dimension is made of.
+  // finite; the innermost of those that make up its first dimension.
   std::string causal = {};
 
-  // The dtype of the output, if it is not one of choices, in a case of dtype
-  // `data`.
+  // The dtype of the output in a case of dtype `data`, unless the output holds
+  // choices.
   Dtype DtypeAt(Dtype data) const {
     if (in_double) return Dtype::kF64;
     return in_float && data == Dtype::kBf16 ? Dtype::kF32 : data;
   }
 };
 
-// How a bound was found, as a text that `verify explain` prints. If the claim
-// of the text changes, so must the id.
+// How a bound was derived, as a text that `verify explain` prints. If the claim
+// of the text changes, the id must change, too.
 struct Derivation {
   std::string id, text;
 };
 
-// What a raw string says after the end of line with which it begins: all lines
-// of a text stand as they are printed.
+// The raw string without the line break that it begins with, so that all lines
+// of a text stand in the source as they are printed.
 inline std::string RawLines(const char* raw) { return raw + 1; }
 
 struct ExpectedOutput {
@@ -86,8 +86,8 @@ struct ExpectedOutput {
   std::vector<double> bounds;  // |got - value| <= bound, element by element
   std::string derivation;      // id
   Expectations expectations;
-  // By how much `values` themselves may be wrong, where that is not 2^-29 of
-  // the bounds: the same formula in double instead of float.
+  // The errors of `values` themselves, where they are not 2^-29 of the bounds:
+  // the same formula in double instead of float.
   std::vector<double> own_errors = {};
 
   double OwnError(int64_t i) const {
@@ -97,11 +97,11 @@ struct ExpectedOutput {
 
 struct Expected {
   std::map<std::string, ExpectedOutput> outputs;
-  // What instead is expected of implementations that store bf16 and scale
-  // scores where our kernels do (Implementation::stores_as_ours).
+  // The expectations for implementations that store bf16 and scale scores where
+  // our kernels do (Implementation::stores_as_ours).
   std::map<std::string, ExpectedOutput> of_ours;
-  // What is wrong with an output whatever its bounds (a selection that no
-  // margin excuses): output -> one sentence.
+  // Defects of an output whatever its bounds (a selection that no margin
+  // excuses): output -> one sentence.
   std::map<std::string, std::string> defects;
   int64_t decisions = 0;  // discrete choices compared
   int64_t ambiguous = 0;  // of these, decided differently within their margin
@@ -113,8 +113,8 @@ class Operation {
   const std::string& name() const { return name_; }
   const std::string& text() const { return text_; }  // one line: the formula
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  // What no draw reaches, as words of a case: no rows at all, more than a block
-  // of the kernels holds, ... They extend the valid ranges.
+  // Cases that no draw reaches, as words: no rows at all, more than a block of
+  // the kernels holds, ... They extend the valid ranges.
   const std::vector<std::string>& edges() const { return edges_; }
   const std::vector<std::string>& fills() const { return fills_; }  // fill.h
   const std::vector<Dtype>& dtypes() const { return dtypes_; }
@@ -170,15 +170,15 @@ class Operation {
   std::vector<Derivation> derivations_;
 
  private:
-  // What every output should be, with the reference's own choices; at f64, with
-  // the bounds of float, unless it is in_double. Private, because both judging
-  // and exporting must ask for bounds through ExpectOf.
+  // The expected value of every output, with the reference's own choices; at
+  // f64, with the bounds of float, except for outputs in_double. Private,
+  // because both judging and exporting must ask for bounds through ExpectOf.
   virtual Expected Expect(const Case& c, const TensorMap& inputs) const = 0;
-  // For operations whose results depend on what `got`, which an implementation
-  // computed, has elsewhere: checks got's discrete choices against their margin
-  // and expects what follows from them (routing replay), or takes the one of
-  // several results that its weights allow. It must not throw for missing or
-  // misshapen tensors in `got`.
+  // For operations whose other results depend on discrete choices or weights in
+  // `got`, the outputs of an implementation: checks the choices against their
+  // margin and expects what follows from them (routing replay), or takes the
+  // one of several results that the weights allow. Must not throw for missing
+  // or misshapen tensors in `got`.
   virtual std::optional<Expected> ExpectAfter(const Case&, const TensorMap&,
                                               const TensorMap& /*got*/) const {
     return std::nullopt;
@@ -187,15 +187,15 @@ class Operation {
                            const TensorMap& inputs, const TensorMap& got);
 };
 
-// op.Inputs(c) with c.simplify applied. Throws ConfigError if it names a tensor
-// or element that does not exist, or makes the data invalid; InternalError if
-// the operation makes numbers that a tensor's dtype does not have.
+// op.Inputs(c) with c.simplify applied. Throws ConfigError if c.simplify names
+// a tensor or element that does not exist or makes the data invalid, and
+// InternalError if the operation makes numbers that a tensor's dtype lacks.
 TensorMap InputsOf(const Operation& op, const Case& c);
 
-// What every output should be, with the bounds that hold at c.dtype: at f64
-// they are 2^-28 of those of float (AtF64Derivation), but for outputs that are
-// in double at every dtype. `got` is as for Operation::ExpectAfter; {} means
-// the reference's own choices, and bounds that cover all results.
+// The expected value of every output, with the bounds that hold at c.dtype: at
+// f64, 2^-28 of float's (AtF64Derivation), except for outputs that are in
+// double at every dtype. `got` is as for Operation::ExpectAfter; {} means the
+// reference's own choices and bounds that cover all results.
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();

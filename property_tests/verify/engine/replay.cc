@@ -34,7 +34,7 @@ std::string ReproLine(const Case& c, const std::string& command,
 }
 
 std::string StripRepro(const std::string& text, const std::string& command) {
-  // A word that begins with "#", and everything after it, is for people.
+  // The first word that begins with "#" and all after it are for people.
   size_t end = text.find('#');
   while (end != std::string::npos && end > 0 &&
          !std::isspace(static_cast<unsigned char>(text[end - 1]))) {

@@ -4,7 +4,7 @@
 //
 //   REPRO v7 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
 //
-// The line reruns exactly one case. What follows "#" is for people. A change of
+// The line reruns exactly one case. Text after "#" is for people. A change in
 // what a case means (fills, Philox addresses, whether another call precedes it)
 // needs a new version, because an old line must never check something else.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPLAY_H_
@@ -23,7 +23,7 @@ std::string ReproLine(const CaseResult& result);
 std::string ReproLine(const Case& c, const std::string& command,
                       const std::string& remark);
 
-// The case text in `text`, which is a REPRO line, "verify run ...", or just the
+// The case text in `text`, which is a REPRO line, "verify run ...", or only the
 // words of a case. Throws ConfigError for another version, for a line of
 // another command (which checks its case differently), and for a REPRO line
 // that is cut short or followed by another.

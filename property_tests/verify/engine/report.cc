@@ -48,7 +48,7 @@ double LargestUtilisation(const UnitStatistics& unit) {
   return largest;
 }
 
-// Why cases that ran decide nothing; whole lines.
+// The reasons why cases that ran decide nothing; whole lines.
 std::string InconclusiveText(const Unit& unit, const UnitStatistics& s) {
   std::string text;
   if (s.Count(Status::kInconclusive) > 0) {
@@ -63,7 +63,7 @@ std::string InconclusiveText(const Unit& unit, const UnitStatistics& s) {
   return text;
 }
 
-// Cases that an implementation did not take; a whole line, or "".
+// The cases that an implementation declined; a whole line, or "".
 std::string DeclinedText(const Unit& unit, const UnitStatistics& s) {
   const int64_t declined = s.Count(Status::kUnsupported);
   if (declined == 0 || s.ran() == 0) return "";
@@ -71,7 +71,7 @@ std::string DeclinedText(const Unit& unit, const UnitStatistics& s) {
                      declined + s.ran(), unit.op, unit.impl, s.unsupported);
 }
 
-// Why a campaign ended before it was over; whole lines, or "".
+// The reason why a campaign ended early; whole lines, or "".
 std::string EndingText(const Suite& suite) {
   const auto& ending = suite.ended_early();
   if (!ending) return "";
@@ -80,7 +80,7 @@ std::string EndingText(const Suite& suite) {
   return text;
 }
 
-// For XML, which knows no other bytes.
+// For XML, which allows no other bytes.
 std::string Escaped(const std::string& text) {
   return EscapeMarkup(AsUtf8(text));
 }
@@ -158,7 +158,7 @@ ordered_json FailureJson(const Failure& failure) {
 }  // namespace
 
 std::string AsUtf8(const std::string& text) {
-  // There and back, through the decoder of the JSON library.
+  // Writes and reads it, through the decoder of the JSON library.
   return ordered_json::parse(
              ordered_json(text).dump(-1, ' ', false,
                                      ordered_json::error_handler_t::replace))
@@ -373,8 +373,8 @@ std::string SuiteJUnit(const Suite& suite) {
     }
     body += "  </testcase>\n";
   }
-  // The format knows no campaign, only its test cases: one more says why what
-  // is missing is missing.
+  // The format has no campaigns, only test cases: one more of them explains why
+  // results are missing.
   const auto& ending = suite.ended_early();
   if (ending) {
     ++errors;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.h - a suite for people, for programs (JSON) and for CI (JUnit).
+// report.h - a suite as text for people, JSON for programs and JUnit for CI.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPORT_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPORT_H_
 
@@ -11,9 +11,9 @@
 
 namespace softmoe::verify {
 
-// A table of what ran, the warnings, one REPRO line for each different failure,
-// why it ended early if it did, with the REPRO line of the case that was being
-// computed, and a last line with the verdict.
+// A table of what ran; the warnings; one REPRO line for each different failure;
+// if the suite ended early, the reason and the REPRO line of the case that was
+// being computed; and a last line with the verdict.
 std::string SuiteText(const Suite& suite);
 
 // One failure, as it is printed the moment it is found.
@@ -25,14 +25,14 @@ std::string CaseResultText(const CaseResult& result);
 nlohmann::ordered_json SuiteJson(const Suite& suite);
 nlohmann::ordered_json CaseJson(const CaseResult& result);
 
-// One <testcase> per operation and implementation; the <failure> holds the
-// REPRO lines, an <error> why nothing that failed is no success, `exit_class`
-// the name of the exit code. If it ended early, one more says why, in an
-// <error>.
+// One <testcase> per operation and implementation. A <failure> holds the REPRO
+// lines, an <error> says why a unit without a failure is no success, and
+// `exit_class` names the exit code. If the suite ended early, one more
+// <testcase> says why, in an <error>.
 std::string SuiteJUnit(const Suite& suite);
 
-// `text` with U+FFFD for what is not UTF-8: what other programs say enters
-// through this, since no report could hold it as it is.
+// `text` with U+FFFD for bytes that are not UTF-8. Output of other programs
+// must pass through this, since no report can hold it otherwise.
 std::string AsUtf8(const std::string& text);
 
 }  // namespace softmoe::verify

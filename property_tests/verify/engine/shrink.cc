@@ -38,7 +38,7 @@ class Shrinker {
  private:
   bool Spent() const { return best_.runs >= max_runs_ || Clock::now() >= end_; }
 
-  // True if the same output fails; then the candidate is the new best.
+  // Returns true if the same output fails; the candidate is then the new best.
   bool Try(Case candidate) {
     Repair(op_, candidate);
     if (candidate == best_.result.c || Spent()) return false;
@@ -51,7 +51,7 @@ class Shrinker {
     } catch (const ConfigError&) {
       return false;  // the simplified data is not valid for this operation
     } catch (const StoppedError&) {
-      max_runs_ = 0;  // what is known so far is still reported
+      max_runs_ = 0;  // what was found is still reported
       return false;
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spoilt.h - for tests: another implementation whose outputs are then spoilt.
+// spoilt.h - for tests: spoils the outputs of another implementation.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SPOILT_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SPOILT_H_
 
@@ -21,8 +21,8 @@ class Spoilt : public Implementation {
   using Spoil = std::function<void(const TensorMap& inputs, TensorMap& outputs,
                                    int schedule)>;
 
-  // base: a name of MakeImplementation; run under its first schedule,
-  // whichever of `schedules` is asked for.
+  // `base` is a name for MakeImplementation; it always runs under its first
+  // schedule, whichever of `schedules` is asked for.
   Spoilt(const std::string& base, Spoil spoil, int schedules = 1)
       : base_(MakeImplementation(base)),
         spoil_(std::move(spoil)),

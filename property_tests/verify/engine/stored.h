@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stored.h - numbers of a program that computes in float and stores bf16 where
-// products take operands: each carries a bound of its error. A number that was
-// computed counts as stored, once,
+// stored.h - numbers of a program that computes in float and stores operands of
+// products as bf16; each carries a bound of its error. A computed number counts
+// as stored, once,
 //
 //   StoredOperands  whenever it becomes a factor in a sum of products
 //   StoredResults   there, and when it is the result of such a sum
 //
-// Our kernels, which are held to that (Implementation::stores_as_ours), are of
-// the first kind, and those of experts of the second; so are plain programs of
-// others, of matrix products with nothing fused.
-// Being stored adds 2^-8 |x|: half of the gap between bf16 numbers, or more. So
-// programs that round a part of such a product instead, or in another order of
-// factors, are covered too. Formulas (formula.h) are run over them.
+// Our kernels, which are held to these (Implementation::stores_as_ours), are of
+// the first kind, except those of experts, which are of the second. So are
+// plain programs of others, of matrix products with nothing fused. Storing adds
+// 2^-8 |x|: half of the gap between bf16 numbers, or more. So programs that
+// round a part of such a product instead, or reorder its factors, are covered
+// too. Formulas (formula.h) are run over these numbers.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_STORED_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_STORED_H_
 
@@ -31,7 +31,7 @@ struct ResultRounding : FloatRounding {
 using StoredOperands = BoundedNumber<OperandRounding>;
 using StoredResults = BoundedNumber<ResultRounding>;
 
-// What has no error is an input, which is stored as it is.
+// A number without an error is an input, which is stored as it is.
 template <typename Rounding>
 BoundedNumber<Rounding> AsStored(const BoundedNumber<Rounding>& x) {
   if (x.error == 0) return x;

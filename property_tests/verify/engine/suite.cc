@@ -10,16 +10,15 @@
 namespace softmoe::verify {
 namespace {
 
-// Below this share of its bound, the largest error of a whole suite says that
-// the bound has become too loose to mean much (README.md, "Warnings").
+// If the largest error of a whole suite is below this share of its bound, the
+// bound has become too loose to mean much (README.md, "Warnings").
 constexpr double kLoose = 1e-3;
-// A bias of the errors is reported if it is certain and if it is nearer to the
-// bias that truncating the stored result would show (computed for each case
-// from the values and their bounds) than to zero, that is, more than half of
-// it. An elementary function's own bias is below a quarter of that
-// (kernels/bf16_exhaustive_test.cc). Certain: |z| > 6 over 50 cases or more,
-// which independent cases without a bias reach with probability 3e-7 (Student's
-// t, 49 degrees of freedom).
+// A bias of the errors is reported if it is certain and more than half of the
+// bias that truncating the stored result would show, which is computed for each
+// case from the values and their bounds. An elementary function's own bias is
+// below a quarter of that (kernels/bf16_exhaustive_test.cc). Certain: |z| > 6
+// over 50 cases or more, which independent cases without a bias reach with
+// probability 3e-7 (Student's t, 49 degrees of freedom).
 constexpr double kBiasZ = 6;
 constexpr double kShareOfTruncation = 0.5;
 constexpr int64_t kEnoughCases = 50;
@@ -31,7 +30,7 @@ bool IsForeign(const std::string& impl) {
   return false;
 }
 
-// What failures with one cause have in common.
+// The key that failures with one cause share.
 std::string FailureKey(const CaseResult& result) {
   std::string key = result.c.op + " " + result.c.impl + " " + result.output;
   const std::string& what =
@@ -239,8 +238,8 @@ ExitCode Suite::verdict() const {
   if (!Mistrusted().empty()) return ExitCode::kMistrusted;
   if (any(Status::kNotComparable)) return ExitCode::kNotComparable;
   if (any(Status::kInconclusive)) return ExitCode::kInconclusive;
-  // Something was asked for and nothing ran, or nothing was there to compare,
-  // which is not a success.
+  // It is no success if nothing ran although something was asked for, or if
+  // there was nothing to compare.
   int64_t elements = 0;
   for (const auto& [unit, statistics] : units_) {
     elements += statistics.elements();

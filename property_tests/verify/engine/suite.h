@@ -18,7 +18,7 @@
 
 namespace softmoe::verify {
 
-// The mean over many cases of one number each, and a test of whether it is
+// The mean of one number per case over many cases, and a test of whether it is
 // zero.
 struct BiasStatistic {
   int64_t count = 0;
@@ -40,8 +40,8 @@ struct OutputStatistics {
   // more: how tight the bound is over the suite.
   std::array<int64_t, 8> decades = {};
   UlpHistogram ulps = {};  // elements
-  // Mean error/bound of each case, upwards and towards zero, and the mean that
-  // truncation would give (check.h).
+  // The mean error/bound of each case, upwards and towards zero, and the mean
+  // under truncation (check.h).
   BiasStatistic upwards, towards_zero, truncation;
   Convergence convergence = {};
 };
@@ -75,17 +75,17 @@ struct Failure {
 class Suite {
  public:
   void Add(const CaseResult& result);
-  // Adds what `Add` could not know: the shrunk form of a failure. Failures with
-  // one cause are merged: those of one operation, implementation and output
-  // whose first hint is the same but for its numbers.
+  // Adds the shrunk form of a failure, which `Add` could not know. Failures
+  // with one cause are merged: those of one operation, implementation and
+  // output whose first hints differ only in numbers.
   void AddFailure(Failure failure);
-  // Counts a failing case that was not shrunk with the failures of its cause.
+  // Counts a failing case that was not shrunk among the failures of its cause.
   void CountFailure(const CaseResult& result);
-  // The case was added with status `before`, and turned out to be a FAIL.
+  // Turns a case that was added with status `before` into a FAIL.
   void Overturn(const CaseResult& result, Status before);
 
-  // Not all that was asked for was run: a stop, or an error. `in_flight` is the
-  // REPRO line of the case that was being computed, or "".
+  // A stop or an error: not everything that was asked for was run. `in_flight`
+  // is the REPRO line of the case that was being computed, or "".
   struct Ending {
     Error why;
     std::string in_flight;
@@ -101,17 +101,17 @@ class Suite {
   const std::map<Unit, UnitStatistics>& units() const { return units_; }
   const std::vector<Failure>& failures() const { return failures_; }
   int64_t cases() const;
-  // The same of one unit, without its failures.
+  // The suite of one unit, without its failures.
   Suite Of(const Unit& unit) const;
 
   // Outputs that no case could judge.
   std::vector<std::string> Mistrusted() const;
   // Bounds that are never approached, and errors with a bias.
   std::vector<std::string> Warnings() const;
-  // Of the cases that were judged.
+  // The verdict on the cases that were judged.
   ExitCode verdict() const;
-  // The same, unless it ended early: then that, but a FAIL counts for more than
-  // an error, other than one of the harness itself.
+  // The verdict or, if the suite ended early, the code of the reason; but a
+  // FAIL counts for more than an error other than one of the harness itself.
   ExitCode exit_code() const;
 
  private:

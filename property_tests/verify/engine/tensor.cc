@@ -32,8 +32,9 @@ float RoundToBf16(double value) {
   return std::bit_cast<float>(bits & 0xffff0000u);
 }
 
-// `ulps` further on the line of numbers, as far as infinity. `Bits` are those
-// of a Float: without the sign an integer that preserves order.
+// The number `ulps` further on the line of numbers, at most infinity. `Bits`
+// holds the bits of a Float; without the sign, it is an integer that preserves
+// order.
 template <typename Bits, typename Float>
 Float Step(Float value, int64_t ulps) {
   constexpr Bits kSign = ~(~Bits{0} >> 1);

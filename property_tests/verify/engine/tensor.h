@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tensor.h - named tensors, which operations, implementations, replay bundles
-// and conformance vectors have in common.
+// tensor.h - named tensors, shared by operations, implementations, replay
+// bundles and conformance vectors.
 //
 // Whatever its dtype, a tensor holds doubles that are exactly representable in
 // that dtype, so that every implementation is given the same numbers and no

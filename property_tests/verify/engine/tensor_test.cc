@@ -24,9 +24,9 @@ RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {
   }
 }
 
-// For every bf16 number: it rounds to itself, and so does whatever lies nearer
-// to it than the middle to its neighbour, by however little; the middle rounds
-// to the even one; NaN and infinities stay.
+// Every bf16 number rounds to itself, and so does any number nearer to it than
+// the middle between it and its neighbour, by however little; the middle rounds
+// to the even one; NaN and infinities are unchanged.
 TEST(Tensor, RoundsToBf16AroundEveryOne) {
   int finite = 0;
   for (uint32_t i = 0; i < 1 << 16; ++i) {
@@ -39,7 +39,7 @@ TEST(Tensor, RoundsToBf16AroundEveryOne) {
     ASSERT_EQ(rounded, x) << i;
     if (std::isinf(x)) continue;
     ++finite;
-    // Away from zero; for the largest one, to where the next would be.
+    // The next number away from zero; for the largest, where it would be.
     const double next = StepBy(Dtype::kBf16, x, i < 0x8000 ? 1 : -1);
     const double gap = std::isinf(next)
                            ? x - StepBy(Dtype::kBf16, x, i < 0x8000 ? -1 : 1)

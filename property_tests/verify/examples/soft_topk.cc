@@ -71,8 +71,8 @@ void Run(const Problem& problem, Bug bug, const Result& result) {
     const float* v = problem.d_weights + t * n;
     const double x = Threshold(scores, problem.k, temperature);
 
-    // How a change of x is shared: densities over their sum. The largest is
-    // factored out, because on a plateau all of them underflow.
+    // The share of each score in a change of x: its density over their sum. The
+    // largest is factored out, because on a plateau all of them underflow.
     std::vector<double> u(n), share(n);
     double nearest = HUGE_VAL, total = 0, mean_v = 0, mean_u = 0;
     for (int64_t i = 0; i < n; ++i) {

@@ -13,7 +13,7 @@
 
 namespace soft_topk {
 
-// Bugs that are planted on request, to see them found.
+// Bugs planted on request, to show how they are found.
 enum class Bug {
   kNone,
   kTemperature,  // the gradient lacks its 1/T

@@ -70,7 +70,7 @@ void SetTextAttribute(hid_t group, const char* name, const std::string& text) {
   H5Tclose(type);
 }
 
-// One case of the file: its outputs, or that its operation is not offered.
+// Answers one case: its outputs, or that its operation is not offered.
 void Answer(hid_t from, hid_t to) {
   const std::string op = TextAttribute(from, "op");
   if (op != "lapsum") {
@@ -125,7 +125,7 @@ bool AnswerFile(const std::string& cases, const std::string& outputs) {
 
 int main(int argc, char** argv) {
   if (argc == 3) return AnswerFile(argv[1], argv[2]) ? 0 : 1;
-  // As a server: a pair of paths on every line.
+  // As a server, it reads a pair of paths from every line.
   for (std::string cases, outputs; std::getline(std::cin, cases, '\t') &&
                                    std::getline(std::cin, outputs);) {
     if (!AnswerFile(cases, outputs)) return 1;

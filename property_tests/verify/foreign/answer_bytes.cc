@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint64_t kMaxAnswerRank = 16;
 
-// The largest size of a text in an answer: a sentence, and a program's last
-// words.
+// The largest size of a text in an answer: room for a sentence and the last
+// words of a program.
 constexpr size_t kMaxText = 8 << 10;
 
 const Wanted* Find(const Request& request, const std::string& name) {
@@ -132,8 +132,8 @@ std::vector<Answer> DecodeAnswers(std::string_view bytes,
     if (!reader.ok()) {
       answer = {};
       answer.problem =
-          "the process that read the answer was overrun, and did not pass on "
-          "a valid one";
+          "the process that reads answers was corrupted and did not pass on a "
+          "valid one";
     }
     answers.push_back(std::move(answer));
   }

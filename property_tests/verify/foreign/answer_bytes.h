@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // answer_bytes.h - answers as bytes, on their way to this program from a child
-// process that handles what other people made; and the numbers, texts and
-// tensors of these and other messages.
+// process that handles other people's files or libraries; and the numbers,
+// texts and tensors in these and other messages.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_ANSWER_BYTES_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_ANSWER_BYTES_H_
 
@@ -60,7 +60,7 @@ std::string EncodeAnswers(std::span<const Answer> answers);
 std::vector<Answer> DecodeAnswers(std::string_view bytes,
                                   std::span<const Request> requests);
 
-// The most bytes that well-formed answers to `requests` take.
+// The largest size in bytes of well-formed answers to `requests`.
 int64_t MaxAnswerBytes(std::span<const Request> requests);
 
 }  // namespace softmoe::verify

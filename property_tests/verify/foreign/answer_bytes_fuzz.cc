@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads any bytes as the answer of a child process, which may have been overrun
-// by what it loaded. Whatever is accepted has the names, types and shapes that
-// were asked for, and reads back when it is encoded.
+// by what it loaded. An accepted answer has the names, types and shapes that
+// were asked for, and survives encoding and reading back.
 #include "core/fuzzing/fuzz_support.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 

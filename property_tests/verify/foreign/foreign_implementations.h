@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// foreign_implementations.h - implementations of other people's: a program
-// ("serve:PATH"), a shared library ("lib:PATH"), and what some framework has
-// computed already ("recorded:VECTORS,OUTPUTS"). README.md is for people who
-// write one; FORMAT.md says what the files hold.
+// foreign_implementations.h - other people's implementations: a program
+// ("serve:PATH"), a shared library ("lib:PATH"), and results that some
+// framework has already computed ("recorded:VECTORS,OUTPUTS"). README.md is for
+// people who write one; FORMAT.md says what the files hold.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_FOREIGN_IMPLEMENTATIONS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_FOREIGN_IMPLEMENTATIONS_H_
 
@@ -14,8 +14,8 @@
 
 namespace softmoe::verify {
 
-// The most seconds that an option takes: the clock counts nanoseconds in 64
-// bits, which are 9e9 seconds.
+// The largest number of seconds that an option takes: the clock counts
+// nanoseconds in 64 bits, which last for 9e9 seconds.
 inline constexpr double kMaxSeconds = 1e9;
 
 // Seconds that one call may take: `verify --timeout`. A file of several calls
@@ -37,10 +37,10 @@ std::unique_ptr<Implementation> MakeServeImplementation(
 // library, lacks one of the functions, or is of another ABI version.
 std::unique_ptr<Implementation> MakeLibImplementation(const std::string& path);
 
-// Outputs for a file of conformance vectors, which are looked up: nothing runs.
+// Looks up recorded outputs for a file of conformance vectors; nothing runs.
 // `verify check-vectors` judges them, and a REPRO line names them. Throws
-// ConfigError for anything but two paths, EnvironmentError for a file that does
-// not exist, and DataError for one that is not what it should be.
+// ConfigError for anything but two paths, EnvironmentError if a file does not
+// exist, and DataError if it has other contents than it should.
 std::unique_ptr<Implementation> MakeRecordedImplementation(
     const std::string& paths);
 

@@ -93,14 +93,14 @@ TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
     EXPECT_TRUE(EndedWith(Run("replay bundles/lapsum-1.h5"), 0, "PASS"));
     EXPECT_TRUE(
         EndedWith(Run("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS"));
-    // It is a file of vectors, which a program can answer.
+    // A bundle is a file of vectors, which a program can answer.
     ASSERT_EQ(Answer("bundles/lapsum-1.h5", "theirs.h5"), 0);
     EXPECT_TRUE(EndedWith(Run("check-vectors bundles/lapsum-1.h5 theirs.h5"), 0,
                           "PASS: 1 cases"));
   }
 }
 
-// Neither its name nor its words are UTF-8.
+// Neither the name nor the words of this program are UTF-8.
 TEST_F(Foreign, ReportsHoldWhateverAProgramSays) {
   const fs::path program = folder_ / "caf\xe9";
   WriteFileAtomically(program, "#!/bin/sh\nprintf 'f\\352te' >&2\nexit 3\n");
@@ -152,7 +152,7 @@ TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!");
   EXPECT_TRUE(EndedWith(stopped, 75, "0 cases ran and are reported above"));
   EXPECT_TRUE(Says(stopped.output, "STOPPED: 0 cases", "REPRO v7 verify run ",
-                   "case=0 # not judged: the first of 64 in one call"));
+                   "case=0 # not judged: the first of 64 cases in one call"));
   EXPECT_FALSE(Says(stopped.output, "FAIL lapsum"));
 }
 
@@ -177,10 +177,12 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
       {"export-vectors op=lapsum", 2, "--out"},
       {"export-vectors op=lapsum --cases 1 --out no/such/v.h5", 5, "no/such"},
       {"check-vectors none.h5 none.h5", 5, "there is no file"},
-      {"check-vectors run,1.h5 theirs.h5", 2, "with a comma between"},
+      {"check-vectors run,1.h5 theirs.h5", 2,
+       "a comma separates the two files"},
       {"check-vectors text text --json never.h5", 2, "text"},
       {"replay text impl=serve:./mine", 2, "text"},
-      {"replay text impl=serve:./mine rows=3", 2, "rows=: the bundle says"},
+      {"replay text impl=serve:./mine rows=3", 2,
+       "rows=: the bundle determines"},
   };
   for (const auto& [arguments, code, part] : kRefused) {
     SCOPED_TRACE(arguments);
@@ -191,7 +193,7 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   Run("export-vectors op=lapsum --cases 1 --out v.h5");
   EXPECT_TRUE(
       EndedWith(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it"));
-  EXPECT_TRUE(EndedWith(Run("replay v.h5 impl=cpu:v3"), 2, "no bundle"));
+  EXPECT_TRUE(EndedWith(Run("replay v.h5 impl=cpu:v3"), 2, "not the bundle"));
   std::string bytes = ReadWholeFile(folder_ / "v.h5");
   bytes.back() ^= 1;
   WriteFileAtomically(folder_ / "v.h5", bytes);
@@ -199,7 +201,7 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   EXPECT_TRUE(EndedWith(Run("check-vectors v.h5 theirs.h5"), 2, "v.h5"));
 }
 
-// The page shows the whole example.
+// README.md shows the whole example.
 TEST(Page, HoldsTheExampleThatTheManualTestRuns) {
   const std::string page = ReadWholeFile(Runfile("foreign/README.md"));
   const std::string example =

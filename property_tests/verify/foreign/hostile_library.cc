@@ -31,8 +31,8 @@ int64_t Count(const softmoe_verify_tensor& tensor) {
   return count;
 }
 
-// As crtfastmath.o does, which gcc links with -ffast-math: subnormal numbers
-// are zeros, as results (bit 15) and as operands (bit 6).
+// Does what crtfastmath.o does, which gcc links with -ffast-math: flushes
+// subnormal numbers to zero, as results (bit 15) and as operands (bit 6).
 constexpr unsigned kFlush = 0x8040;
 struct FlushOnLoad {
   FlushOnLoad() {
@@ -86,7 +86,7 @@ int32_t softmoe_verify_run(const softmoe_verify_call* call) {
   if (mode == "hang") {
     while (true) pause();
   }
-  if (mode == "stops") {  // soon, so that it reads no other call
+  if (mode == "stops") {  // soon enough to read no other call
     std::thread([] {
       usleep(20'000);
       kill(getpid(), SIGSTOP);

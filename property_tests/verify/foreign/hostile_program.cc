@@ -62,7 +62,7 @@ void SetText(hid_t group, const char* name, const char* text) {
   H5Tclose(type);
 }
 
-// The mischief is done to "weights".
+// Writes "weights", the output to which the mischief is done.
 void WriteWeights(hid_t to, std::vector<hsize_t> shape) {
   const char* name = "weights";
   hid_t type = H5T_IEEE_F32LE;
@@ -154,7 +154,7 @@ int Answer(const char* cases, const char* outputs) {
     return 3;
   }
   if (mode == "crash") {
-    signal(SIGSEGV, SIG_DFL);  // even where a sanitizer catches it
+    signal(SIGSEGV, SIG_DFL);  // even if a sanitizer handles it
     raise(SIGSEGV);
   }
   if (mode == "hang") {

@@ -31,8 +31,8 @@ Words ParametersOf(const Case& c) {
   return words;
 }
 
-// The library's floating-point mode for a scope, which keeps what it makes of
-// it.
+// Sets the library's floating-point mode for a scope, and keeps the changes
+// that the library makes to it.
 class InMode {
  public:
   explicit InMode(std::fenv_t* mode) : its_(mode) {
@@ -93,7 +93,7 @@ std::string CallMessage(const Request& request) {
   }
   writer.PutNumber(request.outputs.size());
   for (const Wanted& wanted : request.outputs) {
-    // Only the shape, without values.
+    // Sends the shape only, without values.
     writer.PutText(wanted.name);
     writer.PutNumber(static_cast<uint64_t>(wanted.dtype));
     writer.PutNumber(wanted.shape.size());
@@ -162,7 +162,7 @@ std::string LibCalls::Load() {
   run_ = reinterpret_cast<decltype(run_)>(find("softmoe_verify_run"));
   if (version == nullptr || supports_ == nullptr || run_ == nullptr) {
     return fmt::format(
-        "it does not export {}; softmoe_verify_abi.h says what it has to "
+        "it does not export {}; softmoe_verify_abi.h says what it must export "
         "(extern \"C\" in C++)",
         version == nullptr     ? "softmoe_verify_abi_version"
         : supports_ == nullptr ? "softmoe_verify_supports"
@@ -180,7 +180,7 @@ std::string LibCalls::Load() {
 
 Answer LibCalls::Call(const Request& request, const Words& words,
                       const std::string& text) {
-  std::deque<NativeTensor> inputs, outputs;  // addresses stay
+  std::deque<NativeTensor> inputs, outputs;  // elements must not move
   std::vector<softmoe_verify_tensor> abi_inputs, abi_outputs;
   std::vector<softmoe_verify_parameter> parameters;
   for (const auto& [name, tensor] : request.inputs) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lib_calls.h - how the process with the library handles a message: load the
-// library, ask whether it offers an operation, call it between canaries.
+// lib_calls.h - how the process with the library handles a message: it loads
+// the library, asks whether it offers an operation, calls it between canaries.
 //
 // Loading a library linked with -ffast-math makes the processor flush subnormal
-// numbers. That is for its own calls: what we read and write must stay exact,
-// so each side has its own floating-point mode.
+// numbers. That must hold for calls of the library only: what we read and write
+// must stay exact, so each side has its own floating-point mode.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 
@@ -17,7 +17,7 @@
 
 namespace softmoe::verify {
 
-// The messages that our side sends, and what Serve answers:
+// The messages that our side sends, with the answers of Serve:
 std::string LoadMessage();  // "", or why it cannot be used
 std::string SupportsMessage(const std::string& op, Dtype dtype);  // "1" or "0"
 std::string CallMessage(const Request& request);  // EncodeAnswers of one

@@ -41,15 +41,15 @@ enum class Io { kDone, kClosed, kLate, kStopped };
 
 constexpr int64_t kCallTickMilliseconds = 50;
 
-// For whom the parent waits, and how long.
+// The child for which the parent waits, and how long.
 struct Patience {
   pid_t child;
   Clock::time_point deadline;
   StopSignal signal = {};
 };
 
-// A child that has ended keeps its number until all that it has started is
-// killed (Stop).
+// A child that has ended keeps its process id until everything that it started
+// has been killed (Stop).
 bool HasEnded(pid_t child) {
   siginfo_t ended = {};
   ::waitid(P_PID, static_cast<id_t>(child), &ended,
@@ -57,16 +57,16 @@ bool HasEnded(pid_t child) {
   return ended.si_pid == child;
 }
 
-// Waits until the socket is ready for `events` (poll), or closed, or will never
-// be ready because the child has ended: what the library has started keeps its
-// end open. Without patience, whoever uses it waits.
+// Waits until the socket is ready for `events` (poll) or closed, or will never
+// be ready because the child has ended: what the library has started may keep
+// its end open. Without `patience`, returns at once: the next call waits.
 Io Await(int socket, short events, const Patience* patience) {
   while (patience != nullptr) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         patience->deadline - Clock::now());
     if (patience->signal.requested()) return Io::kStopped;
     if (left.count() <= 0) return Io::kLate;
-    const bool ended = HasEnded(patience->child);  // and has sent all it will
+    const bool ended = HasEnded(patience->child);  // then all is sent
     struct pollfd ready = {socket, events, 0};
     const int64_t wait =
         ended ? 0 : std::min<int64_t>(left.count(), kCallTickMilliseconds);
@@ -116,7 +116,7 @@ Io SendMessage(int socket, const std::string& message,
              : SendAll(socket, message.data(), message.size(), patience);
 }
 
-// Everything that the child process does.
+// The body of the child process.
 [[noreturn]] void ServeUntilClosed(const std::string& path, int socket) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT,
                            SIGBUS, SIGFPE, SIGILL}) {
@@ -144,7 +144,7 @@ Io SendMessage(int socket, const std::string& message,
   }
 }
 
-// The forked process. Messages between us and it are preceded by their length.
+// The forked process. Messages in both directions are preceded by their length.
 // There is one call at a time: Ask sends a message and waits for its answer.
 class LibWorker {
  public:
@@ -161,7 +161,7 @@ class LibWorker {
 
  private:
   void Start();
-  int Stop();  // returns how the process ended, as waitpid says it
+  int Stop();  // returns how it ended, as waitpid reports it
   [[noreturn]] void Fail(const std::string& sentence);
   [[noreturn]] void FailEnded();
 
@@ -191,7 +191,7 @@ void LibWorker::Start() {
         "`ulimit -u`",
         std::strerror(reason)));
   }
-  ::setpgid(child, child);  // as it does itself: whoever is first
+  ::setpgid(child, child);  // the child does the same: whoever is first
   child_ = child;
   socket_ = ends[0];
 }
@@ -213,7 +213,7 @@ void LibWorker::Fail(const std::string& sentence) {
   throw RunFailure(sentence);
 }
 
-// The process ended, or the library closed the socket.
+// Called after the process has ended or the library has closed the socket.
 void LibWorker::FailEnded() {
   for (int tries = 0; !HasEnded(child_); ++tries) {
     if (tries == 100) Fail("the library closed our connection");
@@ -241,7 +241,7 @@ std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
                       &patience);
   }
   if (done == Io::kDone && size > static_cast<uint64_t>(max_bytes)) {
-    Fail("the library overran our end of its process");
+    Fail("the library corrupted our part of its process");
   }
   std::string answer;
   if (done == Io::kDone) {
@@ -264,7 +264,7 @@ std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
 // The largest message that does not answer a call: the text of dlerror.
 constexpr int64_t kMaxMessage = 64 << 10;
 
-// Whether the library has an operation in a dtype, or how it failed to say so.
+// Whether the library offers an operation in a dtype, or how the query failed.
 struct Offer {
   bool made = false;
   std::string failure;
@@ -293,7 +293,7 @@ class LibImplementation : public Implementation {
         offer.made = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxMessage,
                                  CallSeconds()) == "1";
       } catch (const RunFailure& failure) {
-        offer = {true, failure.what()};  // for a case to show it
+        offer = {true, failure.what()};  // the next case reports it
       }
       found = offers_.emplace(key, offer).first;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Other people's libraries, as lib:. What is right passes, planted faults are
-// found, and whatever else a library does fails its case and not this process.
+// Other people's libraries, as lib:. Correct ones pass, planted faults are
+// found, and any other misbehavior fails its case, not this process.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -144,7 +144,7 @@ TEST(Lib, WhatItStartedEndsWithItsCrash) {
   ::close(ends[0]);
 }
 
-// More than a socket holds waits for who reads it.
+// A message larger than the socket buffer waits for its reader.
 TEST(Lib, ACallThatItDoesNotReadIsEnded) {
   ::setenv("HOSTILE", "stops", 1);
   CallSeconds() = 0.5;
@@ -183,7 +183,7 @@ TEST(Lib, AStopEndsACallAndIsNoFailure) {
   ::unsetenv("HOSTILE");
   EXPECT_TRUE(result.stopped());
   EXPECT_TRUE(result.failures().empty());
-  // Every report says so, and names the case that hung.
+  // Every report says that it was stopped, and names the case that hung.
   const std::string line =
       ReproLine(ParseCase("op=lapsum impl=" + Hostile()), "run", "not judged");
   const std::string why = "a call of " + Hostile().substr(4) + " was given up";
@@ -198,7 +198,7 @@ TEST(Lib, AStopEndsACallAndIsNoFailure) {
 }
 
 // The harness reads and writes in its own floating-point mode, and the library
-// computes in that which it has set while it was loaded.
+// computes in the mode that it set when it was loaded.
 TEST(Lib, OneThatFlushesSubnormalNumbersDoesNotMakeUsFlushThem) {
   ::setenv("HOSTILE", "flush", 1);
   const auto implementation = MakeImplementation(Hostile());

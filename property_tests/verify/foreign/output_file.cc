@@ -23,7 +23,7 @@ constexpr size_t kMaxMembers = 64;
 constexpr size_t kMaxString = 4096;
 constexpr int kMaxRank = 16;
 
-// Everything below runs in the child, and throws what is wrong as a sentence.
+// Everything below runs in the child, and throws problems as sentences.
 struct Problem : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -82,8 +82,8 @@ Hdf5Handle OpenGroup(hid_t parent, const std::string& name) {
   return group;
 }
 
-// A text attribute, as h5py writes it (of variable length) or fixed; "" if
-// there is none.
+// A text attribute of variable length, as h5py writes it, or of fixed length;
+// "" if there is none.
 std::string TextAttribute(hid_t group, const char* name) {
   if (H5Aexists(group, name) <= 0) return "";
   const Hdf5Handle attribute(H5Aopen(group, name, H5P_DEFAULT), &H5Aclose);
@@ -194,7 +194,7 @@ Tensor ReadTensor(hid_t group, const Wanted& wanted) {
   return tensor;
 }
 
-// Names in `group` that are no output.
+// Refuses names in `group` that are no output.
 void CheckNames(hid_t group, const Request& request) {
   std::vector<std::string> names, known;
   hsize_t index = 0;
@@ -221,7 +221,7 @@ Answer ReadAnswer(hid_t cases, int64_t index, const Request& request) {
   try {
     const Hdf5Handle group =
         OpenGroup(cases, place.substr(place.rfind('/') + 1));
-    if (!group.valid()) throw Problem("is not there: the case is not answered");
+    if (!group.valid()) throw Problem("is missing: the case was not answered");
     answer.unsupported = TextAttribute(group.id(), "unsupported");
     if (!answer.unsupported.empty()) return answer;
     const std::string error = TextAttribute(group.id(), "error");

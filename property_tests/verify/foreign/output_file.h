@@ -3,9 +3,9 @@
 // output_file.h - reads what someone else's program wrote (FORMAT.md).
 //
 // libhdf5 may crash or hang on malformed bytes, and a valid file can ask for
-// any amount of memory or refer to other files. So a child process with limits
-// reads it, and reads only what was asked for, in the shape that was asked for,
-// from the file itself.
+// any amount of memory or refer to other files. Therefore the file is read by a
+// child process with limits, which reads only the outputs that were asked for,
+// in the requested shapes, and only from the file itself.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two cases, as if of lapsum.
+// Two requests, as if for cases of lapsum.
 std::vector<Request> TwoRequests() {
   Request request;
   request.c.op = "lapsum";
@@ -94,8 +94,8 @@ TEST(OutputFile, ABf16OutputHoldsBf16Numbers) {
   EXPECT_TRUE(Says(file.answers.at(1).problem, "is not a bf16 number"));
 }
 
-// Damaged and cut at random, the file gives a problem, other values or, with
-// luck, the same ones; it never crashes or hangs this process.
+// A file that is damaged and cut at random yields a problem, other values or,
+// by chance, the same ones; it never crashes or hangs this process.
 TEST(OutputFile, SurvivesDamageAnywhere) {
   const fs::path folder = FreshFolder("damaged");
   WriteOutputs(folder / "whole.h5");
@@ -155,7 +155,7 @@ TEST(AnswerBytes, NothingThatAnOverrunChildSendsIsBelieved) {
   std::vector<Answer> answers(2);
   answers[0].outputs["weights"] = Tensor(Dtype::kF32, {2, 3});
   const std::string good = EncodeAnswers(answers);
-  // Every prefix, every byte changed, bytes too many.
+  // Every prefix, every byte changed, and extra bytes.
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_NE(DecodeAnswers(good.substr(0, size), requests)[1].problem, "");
   }
@@ -169,7 +169,7 @@ TEST(AnswerBytes, NothingThatAnOverrunChildSendsIsBelieved) {
       }
     }
   }
-  // A tensor of another shape, dtype or name than was asked for.
+  // A tensor whose shape, dtype or name was not asked for.
   for (const auto& [name, tensor] :
        TensorMap{{"weights", Tensor(Dtype::kF32, {3, 2})},
                  {"active", Tensor(Dtype::kF32, {2, 3})},

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// How much of the end of its stdout and stderr is kept.
+// The number of bytes kept from the ends of stdout and of stderr.
 constexpr size_t kMaxSaid = 16 << 10;
 constexpr size_t kMaxWords = 400;
 constexpr int kTickMilliseconds = 20;
@@ -34,16 +34,16 @@ constexpr double kSecondsToRead = 5;
 
 void Keep(std::string& all, std::string_view bytes) {
   all += bytes;
-  // The dots, so that the end of a line that is cut is not taken for a line.
+  // The dots keep the end of a cut line from being taken for a line.
   if (all.size() > kMaxSaid) {
     all.replace(0, all.size() - kMaxSaid / 2, "...");
   }
 }
 
-// How long a file of so many calls may take. A file of one case, which is one
-// or two calls, decides about that case: each call may take all of its time. Of
-// many calls few do, and losing their file costs only time, as does waiting for
-// a program that hangs: one that has never answered may hang at all of them.
+// How long a file of `calls` may take. A file of one case, one or two calls,
+// decides about that case: each call may take its full time. Of many calls few
+// do, and a lost file costs only time, as does waiting for a program that
+// hangs: one that has never answered may hang at every file.
 double SecondsFor(size_t calls, bool has_answered) {
   const double count = static_cast<double>(calls);
   const double most = has_answered ? std::max(2.0, count / 8) : 2;
@@ -145,11 +145,11 @@ void Program::Call(const std::filesystem::path& cases,
                    const std::filesystem::path& outputs, size_t calls) {
   const double seconds = SecondsFor(calls, has_answered_);
   if (process_ && process_->HasEnded()) NoteEnd(Leave());
-  const bool may_leave = process_.has_value();  // one that has answered
+  const bool may_leave = process_.has_value();  // it has answered before
   if (!process_) Start();
   said_.clear();
-  // If it has ended meanwhile, or is about to, the code below finds out. One
-  // that says "done" without reading what it is asked fills its stdin.
+  // If it has ended meanwhile, or is about to, the code below notices. The
+  // stdin of a program that says "done" without reading it fills up.
   if (!process_->Send(cases.string() + "\t" + outputs.string() + "\n",
                       std::min(seconds, kSecondsToRead)) &&
       !process_->Wait(1)) {

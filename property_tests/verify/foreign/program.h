@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// program.h - somebody's program in a process of its own: files go in, and out,
-// and there is a deadline for each.
+// program.h - somebody's program in a process of its own, which reads and
+// writes files, each with a deadline.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 
@@ -14,11 +14,11 @@
 
 namespace softmoe::verify {
 
-// The program, started once and given a pair of files on every line of its
-// stdin, which it answers with a line "done"; once it has ended it is started
-// again. It runs in the user's working directory, in a process group of its
-// own, without a terminal, and is killed when its time is up; whatever it does,
-// this process goes on.
+// The program is started once and given a pair of files on every line of its
+// stdin, to which it answers with a line "done"; once it has ended, it is
+// started again. It runs in the user's working directory, in a process group of
+// its own, without a terminal, and is killed when its time is up. Whatever it
+// does, this process goes on.
 class Program {
  public:
   explicit Program(std::filesystem::path path);
@@ -27,12 +27,12 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // Has the program read `cases` and write `outputs`, whose content is not
-  // checked here. Throws RunFailure if it crashes, ends without an answer or
-  // with a status other than 0, or is not done with the file's `calls` in time,
-  // and EnvironmentError if it cannot be started. Says on stderr when they take
-  // longer than one may. Once it is done, how it ends is for CheckEnd. A file
-  // that it did not read because it ended with 0 after an earlier answer is
-  // given to a new process.
+  // checked here. Throws RunFailure if the program crashes, ends without an
+  // answer or with a status other than 0, or does not finish the `calls` of the
+  // file in time, and EnvironmentError if it cannot be started. Says so on
+  // stderr if they take longer than a single one may. After "done", CheckEnd
+  // reports how it ends. If it ended with 0 after an earlier answer, a new
+  // process is given the file that it did not read.
   void Call(const std::filesystem::path& cases,
             const std::filesystem::path& outputs, size_t calls);
 
@@ -47,7 +47,7 @@ class Program {
   void Start();
   void AwaitEnd();
   void NoteEnd(const std::string& end);  // of one that had answered
-  // Lets go of the program, which has ended; returns "" if with status 0, and
+  // Lets go of the program, which has ended. Returns "" if its status is 0, and
   // otherwise a sentence.
   std::string Leave();
   // Reads what the program prints, for at most `milliseconds`; returns false
@@ -60,7 +60,7 @@ class Program {
   std::filesystem::path path_;
   std::optional<Process> process_;  // while it may run
   std::string said_, complained_;   // the ends of stdout and stderr
-  std::string bad_end_;             // of one that had answered, until CheckEnd
+  std::string bad_end_;             // after an answer; until CheckEnd
   bool has_answered_ = false;       // any file yet
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Other people's programs, as serve:. What is right passes, planted faults are
-// found and shrunk as in our own kernels, and whatever else a program does ends
-// in a verdict that says so.
+// Other people's programs, as serve:. Correct ones pass, planted faults are
+// found and shrunk as in our own kernels, and any other misbehavior of a
+// program ends in a verdict that says so.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ CaseResult CheckHostile(const std::string& mode) {
   const Variable hostile("HOSTILE", mode);
   const std::string name = "serve:" + Path(kHostile);
   const auto implementation = MakeImplementation(name);
-  // After another call, so that the file has two groups.
+  // Is checked after another call, so that the file has two groups.
   return CheckCase(
       ParseCase("op=lapsum rows=3 num_experts=5 case=1 impl=" + name),
       *implementation);
@@ -82,7 +82,7 @@ std::vector<Case> FirstCases(int count, const std::string& words) {
 }
 
 TEST(Program, TheCorrectExamplePassesManyCases) {
-  // More than a batch, so that a second file is asked for.
+  // More cases than a batch holds, so that a second file is sent.
   const Suite result = RunCases(Impl(kExample), 70);
   EXPECT_EQ(result.cases(), 70) << SuiteText(result);
   EXPECT_EQ(result.exit_code(), ExitCode::kDone) << SuiteText(result);
@@ -112,8 +112,8 @@ TEST(Program, ACrashOfSomeCasesFailsThoseAndShrinks) {
   ::testing::internal::CaptureStderr();
   const Suite result = RunCases(Impl(kExample), 12, words);
   EXPECT_TRUE(Says(::testing::internal::GetCapturedStderr(),
-                   "a file of 12 cases was lost, and each of them is asked for "
-                   "alone: the program crashed"));
+                   "a file of 12 cases failed; running each case on its own: "
+                   "the program crashed"));
   int64_t above = 0;
   for (uint32_t i = 0; i < 12; ++i) {
     above += ParseCase("op=lapsum case=" + std::to_string(i)).Size("rows") > 20;
@@ -138,7 +138,7 @@ std::string Around(const char* program, const std::string& name,
   return "serve:" + script.string();
 }
 
-// It answers one line, and is gone a moment later.
+// Answers one line and is gone a moment later.
 constexpr char kOneLine[] =
     "read -r line || exit 0; printf '%s\\n' \"$line\" | \"$mine\"; sleep 0.1; ";
 
@@ -168,7 +168,7 @@ TEST(Program, OneThatEndsAfterAnAnswerLosesNoFile) {
   const auto implementation = MakeImplementation(name);
   const std::vector<Case> cases =
       FirstCases(2, "op=lapsum rows=3 num_experts=5 impl=" + name);
-  for (const Case& c : cases) {  // the second one before it has ended
+  for (const Case& c : cases) {  // the second before the program ends
     implementation->Prepare(FindOperation("lapsum"), {c});
   }
   for (const Case& c : cases) {
@@ -193,8 +193,8 @@ TEST(Program, EachCaseIsAskedOnce) {
   EXPECT_EQ(std::ranges::count(asked, '\n'), 3);  // files of 64 cases
 }
 
-// A file takes cases up to the one with which it has more than 64 MiB, the
-// calls before odd ones included.
+// A file takes cases up to and including the one that brings it above 64 MiB;
+// the calls before odd cases count.
 TEST(Program, AFileOfLargeCasesHasFewer) {
   const Variable declines("HOSTILE", "unsupported");
   const std::string name = Impl(kHostile);
@@ -206,7 +206,7 @@ TEST(Program, AFileOfLargeCasesHasFewer) {
   EXPECT_FALSE(implementation->Holds(cases[6]));
 }
 
-// Of a program that has answered, a file of many calls has more time than two.
+// A file of many calls gets more time than two once the program has answered.
 TEST(Program, AFileOfManySlowCallsIsNotLost) {
   const Variable pause("PAUSE", "40000");
   const std::string name = Impl("foreign/reference_program");
@@ -235,8 +235,8 @@ TEST(Program, OneThatHangsIsReportedAfterOneTimeLimit) {
   EXPECT_TRUE(Says(::testing::internal::GetCapturedStderr(),
                    name + ": not done with 96 calls after 0.5 s; waiting for "
                           "at most 1 s (--timeout)",
-                   "a file of 64 cases was lost, and each of them is asked for "
-                   "alone: the program was not done after 1 s (96 calls"));
+                   "a file of 64 cases failed; running each case on its own: "
+                   "the program was not done after 1 s (96 calls"));
 }
 
 TEST(Program, AnswersThatAreThereAreJudgedWhenTimeIsOver) {
@@ -250,7 +250,7 @@ TEST(Program, AnswersThatAreThereAreJudgedWhenTimeIsOver) {
   EXPECT_EQ(suite.cases(), 64) << SuiteText(suite);
 }
 
-// The others decide.
+// The cases that it does not decline decide.
 TEST(Program, CasesThatItDeclinesAreCounted) {
   const std::string impl = Impl("foreign/reference_program");
   int64_t above = 0;
@@ -300,7 +300,7 @@ TEST(Program, WhateverItWritesEndsInAVerdictThatSaysSo) {
       {"external_link", "'weights' is a link to another place"},
       {"external_data", "weights lies in other files"},
       {"huge", "weights has shape [2147483648, 1073741824], expected [3, 5]"},
-      {"unanswered", "/cases/000001: is not there: the case is not answered"},
+      {"unanswered", "/cases/000001: is missing: the case was not answered"},
       {"no_cases", "it has no group '/cases'"},
       {"error", "the program reports an error: not on a Friday"},
       {"latin1", "reports an error: not on a f\xef\xbf\xbdte"},

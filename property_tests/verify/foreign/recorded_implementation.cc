@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// "recorded:VECTORS,OUTPUTS": what somebody's framework computed for a file of
-// conformance vectors.
+// "recorded:VECTORS,OUTPUTS": the outputs that somebody's framework computed
+// for a file of conformance vectors.
 #include <map>
 #include <string>
 #include <utility>
@@ -50,18 +50,18 @@ class RecordedImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)op, (void)schedule;
-    // What is asked is not in the inputs alone: a cap, say, is a parameter.
+    // Inputs alone do not identify a case: a cap, say, is a parameter.
     const auto found = index_of_.find(AnyImplementation(c));
     if (found != index_of_.end() && requests_[found->second].inputs == inputs) {
       return TakeOutputs(answers_[found->second]);
     }
     throw RunFailure(
-        "the vectors hold no such case: recorded outputs cannot be asked for "
-        "another");
+        "the vectors have no such case; recorded outputs cover only the cases "
+        "in the file");
   }
 
  private:
-  // The case's text, whoever runs it.
+  // The text of the case, without the implementation that runs it.
   static std::string AnyImplementation(Case c) {
     c.impl.clear();
     return CaseText(c);
@@ -69,7 +69,7 @@ class RecordedImplementation : public Implementation {
 
   std::string name_;
   std::vector<Request> requests_;
-  std::map<std::string, size_t> index_of_;  // in both lists
+  std::map<std::string, size_t> index_of_;  // into both vectors
   std::vector<Answer> answers_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reference_program.cc - answers every case of every operation with the rounded
-// reference, which proves that all of a case gets through the files; with
-// $AT_MOST, it declines those of more rows, and with $PAUSE it takes so many
-// microseconds more for each. It ends with 3 if what it is given is not what
+// reference, which proves that all of a case gets through the files. With
+// $AT_MOST, it declines cases with more rows than that; with $PAUSE, it takes
+// that many microseconds more for each. It ends with 3 if its input is not what
 // the text of the case says.
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// request.h - what we ask of someone else's program for one case, and what it
-// answers.
+// request.h - a request to someone else's program for one case, and the answer.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_REQUEST_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_REQUEST_H_
 
@@ -16,7 +15,7 @@
 
 namespace softmoe::verify {
 
-// An output as the program is to give it.
+// An output that the program must give.
 struct Wanted {
   std::string name;
   Dtype dtype = Dtype::kF32;
@@ -38,8 +37,8 @@ struct Answer {
   std::string output;       // the output that the problem concerns, or ""
 };
 
-// The request for `inputs`. The reference gives the shapes, once per operation
-// and set of sizes; they are then remembered.
+// Makes requests. The reference gives the shapes of the outputs, once per
+// operation and set of sizes; they are then remembered.
 class Requests {
  public:
   Request Make(const Operation& op, const Case& c, const TensorMap& inputs);
@@ -48,17 +47,17 @@ class Requests {
   std::map<std::string, std::vector<Wanted>> outputs_;
 };
 
-// The outputs. If there are none, throws RunUnsupported or RunFailure
+// Returns the outputs. If there are none, throws RunUnsupported or RunFailure
 // (implementation.h).
 TensorMap TakeOutputs(Answer answer);
 
 // The number of bytes of the outputs, as doubles.
 int64_t OutputBytes(const Request& request);
 
-// The path in an implementation's name (after serve:, lib: or recorded:), which
-// must exist and be free of what a REPRO line cannot hold (white space, quotes,
-// '#'). `family` is for the message. Throws ConfigError, or EnvironmentError if
-// the file does not exist.
+// Returns the path in an implementation's name (after serve:, lib: or
+// recorded:), which must exist and be free of characters that a REPRO line
+// cannot hold (white space, quotes, '#'). `family` is for the message. Throws
+// ConfigError, or EnvironmentError if the file does not exist.
 std::string CheckedPath(const std::string& family, const std::string& argument);
 
 }  // namespace softmoe::verify

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// "serve:PATH": files of cases for somebody's program (program.h), and what it
-// answers.
+// "serve:PATH": sends files of cases to somebody's program (program.h) and
+// returns its answers.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ class ServeImplementation : public Implementation {
   std::string name() const override { return name_; }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
     (void)op, (void)dtype;
-    return "";  // its answer says so
+    return "";  // the answer tells
   }
   int batch() const override { return batch_; }
   bool Holds(const Case& c) const override {
@@ -60,8 +60,8 @@ class ServeImplementation : public Implementation {
     return std::ranges::count(held_, c, &Held::asked) == calls;
   }
 
-  // Writes all cases into one file, each after the earlier call that it has, so
-  // that a program which keeps state between cases has the chance to show it.
+  // Writes all cases into one file, each after its earlier call if it has one,
+  // so that a program that keeps state between cases can show it.
   void Prepare(const Operation& op, const std::vector<Case>& cases) override {
     std::vector<Request> requests;
     std::vector<Case> asked;  // the cases that the requests are for
@@ -85,8 +85,8 @@ class ServeImplementation : public Implementation {
         Hold(asked[i], std::move(requests[i].inputs), std::move(answers[i]));
       }
     } catch (const RunFailure& failure) {
-      // In a file of many cases, run each alone to find out which one failed;
-      // write no more files of many, in case they always fail.
+      // If a file of many cases is lost, each runs alone to find out which one
+      // failed; such files are given up if too many are lost.
       if (num_cases == 1) {
         Answer failed;
         failed.problem = failure.what();
@@ -94,8 +94,8 @@ class ServeImplementation : public Implementation {
         return;
       }
       fmt::print(stderr,
-                 "verify: {}: a file of {} cases was lost, and each of them is "
-                 "asked for alone: {}\n",
+                 "verify: {}: a file of {} cases failed; running each case on "
+                 "its own: {}\n",
                  name_, num_cases, failure.what());
       if (++lost_batches_ == kMaxLostBatches) batch_ = 1;
     }
@@ -127,16 +127,16 @@ class ServeImplementation : public Implementation {
   };
   static constexpr int kMaxLostBatches = 3;
 
-  // Of two answers, the one that nobody asked for.
+  // Drops the answers to this case that nobody has asked for.
   void DropLeftOver(const Case& c) {
     std::erase_if(held_, [&](const Held& held) { return held.asked == c; });
   }
 
   void Hold(const Case& asked, TensorMap inputs, Answer answer) {
     held_.push_back({asked, std::move(inputs), std::move(answer)});
-    // Cases that were announced but not yet asked for: at most two requests
-    // each, of a batch of every operation, and as many that nobody asked for
-    // any more.
+    // Room for cases that were announced but not yet asked for, at most two
+    // requests each of a batch of every operation, and for as many answers that
+    // will never be asked for.
     while (held_.size() > 4 * kBatch * Operations().size()) held_.pop_front();
   }
 
@@ -144,7 +144,7 @@ class ServeImplementation : public Implementation {
     const fs::path cases = folder_.path() / "cases.h5";
     const fs::path outputs = folder_.path() / "outputs.h5";
     std::error_code ignored;
-    // Never take the answer to an earlier call.
+    // The answer to an earlier call must never be taken for this one.
     fs::remove_all(outputs, ignored);
     WriteCaseFile(cases, requests);
     program_.Call(cases, outputs, requests.size());

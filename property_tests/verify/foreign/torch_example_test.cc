@@ -28,7 +28,7 @@ class TorchExample : public ::testing::Test {
   void SetUp() override {
     const char* python = ::getenv("SOFTMOE_PYTHON");
     folder_ = FreshFolder("torch");
-    // The code of the page, cut out of it.
+    // The code of the example, cut out of the page.
     const std::string page =
         ReadWholeFile(RunfilePath("property_tests/verify/foreign/README.md"));
     const std::string mark = "```python\n";

@@ -38,10 +38,10 @@ void WriteExpected(Hdf5Writer& writer, const std::string& group,
 
 [[noreturn]] void FailOther(const std::filesystem::path& path, size_t index,
                             const std::string& what) {
-  throw DataError(fmt::format(
-      "{}: {}: {}; another version of this program wrote the file: write it "
-      "again, and have the outputs computed again",
-      path.string(), CaseGroup(static_cast<int64_t>(index)), what));
+  throw DataError(
+      fmt::format("{}: {}: {}; another version of this program wrote the file: "
+                  "export it again, and have the outputs computed again",
+                  path.string(), CaseGroup(static_cast<int64_t>(index)), what));
 }
 
 void WriteCases(Hdf5Writer& writer, const std::vector<Case>& cases) {
@@ -66,8 +66,8 @@ void WriteCases(Hdf5Writer& writer, const std::vector<Case>& cases) {
   }
 }
 
-// Everything that the operation will ask for must exist, in the right shape, as
-// numbers of its dtype that it accepts.
+// Throws unless every input of the operation exists, in the right shape, and
+// holds numbers of its dtype that the operation accepts.
 void CheckInputsOf(const std::filesystem::path& path, size_t index,
                    const VectorCase& each) {
   const Operation& op = FindOperation(each.c.op);
@@ -151,7 +151,8 @@ void CheckExpectations(const std::filesystem::path& path,
     for (const auto& [name, tensor] : InputsOf(op, each.c)) {
       const auto found = each.inputs.find(name);
       if (found == each.inputs.end() || !SameBits(found->second, tensor)) {
-        FailOther(path, i, "input " + name + " is not the one of its case");
+        FailOther(path, i,
+                  "input " + name + " differs from the input of its case");
       }
     }
     for (const auto& [name, output] :
@@ -161,19 +162,21 @@ void CheckExpectations(const std::filesystem::path& path,
           found->second.values.shape != output.values.shape ||
           found->second.bounds.size() != output.values.size()) {
         FailOther(path, i,
-                  "nothing, or something else, is expected of " + name);
+                  "the file has no expected values, or differently shaped "
+                  "ones, for " +
+                      name);
       }
       if (found->second.derivation != output.derivation) {
         FailOther(
             path, i,
-            fmt::format("the bounds of {} are derived by {} here, by '{}' "
-                        "there",
+            fmt::format("the bounds of {} are derived by {} here, but by '{}' "
+                        "in the file",
                         name, output.derivation, found->second.derivation));
       }
       for (int64_t k = 0; k < output.values.size(); ++k) {
-        // The reference in double on another machine, whose exp differs in the
-        // last bits: either may be wrong by its own error, about 2^-29 of a
-        // bound for float. A NaN fails.
+        // The file may come from another machine, whose exp differs in the last
+        // bits: either reference in double may be wrong by its own error, about
+        // 2^-29 of a bound for float. A NaN fails.
         const double drift =
             std::abs(found->second.values.values[k] - output.values.values[k]);
         const double bound = output.bounds[k];
@@ -184,7 +187,7 @@ void CheckExpectations(const std::filesystem::path& path,
         if (drift <= slack && same_bound) continue;
         FailOther(path, i,
                   fmt::format("{}{}: {:.17g} +- {:.3g} is expected here, "
-                              "{:.17g} +- {:.3g} there",
+                              "{:.17g} +- {:.3g} in the file",
                               name, IndexText(output.values.shape, k),
                               output.values.values[k], bound,
                               found->second.values.values[k],

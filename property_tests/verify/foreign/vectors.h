@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vectors.h - conformance vectors: cases with the expected outputs of each, as
-// a file that other frameworks can read on their own (FORMAT.md). One of a
-// single case that has failed is a bundle: replaying it needs no generator (but
-// for the call before an odd case), so it works after fills have changed, and
-// on another machine.
+// vectors.h - conformance vectors: cases with the expected outputs of each, in
+// a file that other frameworks can read on their own (FORMAT.md). A file of a
+// single case that has failed is a bundle: its replay needs no generator
+// (except for the call before an odd case), so it works after fills have
+// changed and on another machine.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_VECTORS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_VECTORS_H_
 
@@ -25,10 +25,10 @@ struct VectorOutput {
 };
 
 struct VectorCase {
-  Case c;  // impl "theirs"; in a bundle, what failed
+  Case c;  // impl "theirs"; in a bundle, the one that failed
   TensorMap inputs;
   std::map<std::string, VectorOutput> outputs;
-  // Of a bundle, or empty: the REPRO line, and what was computed, as f64.
+  // In bundles only: the REPRO line, and the computed outputs, as f64.
   std::string result;
   TensorMap got;
 };
@@ -38,17 +38,17 @@ struct VectorCase {
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases);
 
-// Writes the case that failed, with what was `got`. Throws as WriteVectors.
+// Writes the failed case with its outputs `got`. Throws as WriteVectors does.
 void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
                  const TensorMap& got);
 
-// Throws DataError for a file that is not of this kind, is damaged, is of
-// another version, or has inputs that its operation does not accept.
+// Reads a file of vectors. Throws DataError if it is of another kind or
+// version, is damaged, or has inputs that its operation does not accept.
 std::vector<VectorCase> ReadVectors(const std::filesystem::path& path);
 
-// Throws DataError, naming case and element, if the file expects something else
-// than this program does, or by another derivation: then another version
-// exported it, and its verdicts would be different.
+// Throws DataError, naming case and element, if the file has other expected
+// values or derivations than this program: then another version exported it,
+// and its verdicts would differ.
 void CheckExpectations(const std::filesystem::path& path,
                        const std::vector<VectorCase>& cases);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conformance vectors: what is written can be read back, what others computed
-// is judged as if we had run it, and files from another version of this program
-// are refused.
+// Conformance vectors can be read back as they were written, outputs of others
+// are judged as if we had run their programs, and files from another version of
+// this program are refused.
 #include "property_tests/verify/foreign/vectors.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ std::vector<Case> CasesOf(const std::string& op, int count,
   return cases;
 }
 
-// Acts as another framework: reads `vectors` and writes what `compute` returns
-// for each case.
+// Acts as another framework: reads `vectors` and writes the outputs that
+// `compute` returns for each case.
 void WriteTheirs(const fs::path& vectors, const fs::path& outputs,
                  const std::function<TensorMap(const VectorCase&)>& compute) {
   Hdf5Writer writer(outputs, {"theirs", 1});
@@ -148,8 +148,8 @@ TEST(Vectors, HoldTheBoundsThatJudge) {
             AtF64Derivation().text);
 }
 
-// A double that errs by more than a double may, but far less than the bound of
-// float.
+// Refuses a double that errs by more than a double may, though by far less than
+// the bound of float.
 TEST(Vectors, AtF64RefuseWhatOnlyFloatAllows) {
   const fs::path folder = FreshFolder("f64");
   WriteVectors(folder / "v.h5", CasesOf("lapsum", 5, "rows=3 dtype=f64"));
@@ -171,8 +171,8 @@ TEST(Vectors, AtF64RefuseWhatOnlyFloatAllows) {
   WriteTheirs(folder / "v.h5", folder / "wrong.h5", answer(1.5));
   EXPECT_EQ(Judge(folder / "v.h5", folder / "wrong.h5"),
             std::set<std::string>{"FAIL"});
-  // Expectations from another machine, whose reference errs as ours does, each
-  // by half of such a bound.
+  // Expectations from another machine are accepted: its reference and ours may
+  // each err by half of such a bound.
   std::vector<VectorCase> other = ReadVectors(folder / "v.h5");
   VectorOutput& weights = other[0].outputs.at("weights");
   const double value = weights.values.values[0];
@@ -198,7 +198,7 @@ TEST(Vectors, JudgeWhatOthersComputed) {
       << last_reason;
   WriteTheirs(folder / "v.h5", folder / "wrong.h5", [](const VectorCase& each) {
     TensorMap outputs = OnCpu(each);
-    // Off by twice the bound, in one element.
+    // One element is off by 2.5 times the bound.
     const VectorOutput& expected = each.outputs.at("weights");
     outputs["weights"].values.back() =
         RoundTo(Dtype::kF32, expected.values.values.back() +
@@ -209,8 +209,8 @@ TEST(Vectors, JudgeWhatOthersComputed) {
             std::set<std::string>{"FAIL"});
 }
 
-// Each case has the answer of its own group, also where another case has the
-// same inputs.
+// Each case is judged by the answer of its own group, even if another case has
+// the same inputs.
 TEST(Vectors, JudgeEachGroupByItself) {
   const fs::path folder = FreshFolder("groups");
   WriteVectors(folder / "v.h5", CasesOf("add", 30, "fill=exact size=1"));
@@ -244,8 +244,8 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
       folder / "v.h5",
       CasesOf("router", 60,
               "kind=soft fill=cutoff_exact rows=9 num_experts=8 max_active=8"));
-  // The other framework rounds up weights that are within their bounds of the
-  // cutoff, chooses by them, and computes what follows.
+  // The other framework rounds weights up across the cutoff if their bounds
+  // allow it, chooses by them, and computes what follows.
   int64_t flipped = 0;
   const auto rounding_up = [&flipped](const VectorCase& each) {
     const Operation& op = FindOperation(each.c.op);
@@ -276,7 +276,7 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
       Judge(folder / "v.h5", folder / "right.h5", &ambiguous);
   EXPECT_FALSE(statuses.contains("FAIL")) << last_reason;
   EXPECT_EQ(ambiguous, flipped / 8);  // counted by token
-  // A choice that no margin excuses: one more expert.
+  // A choice that no margin excuses: one expert more or less.
   WriteTheirs(folder / "v.h5", folder / "wrong.h5", [](const VectorCase& each) {
     TensorMap outputs = OnCpu(each);
     double& active = outputs["active"].values[0];
@@ -286,7 +286,7 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
   EXPECT_TRUE(Judge(folder / "v.h5", folder / "wrong.h5").contains("FAIL"));
 }
 
-// A bundle keeps what was computed, and what was expected of it.
+// A bundle keeps the computed outputs and the expected ones.
 TEST(Vectors, ABundleReplaysWithoutItsGenerator) {
   const fs::path path = FreshFolder("bundle") / "b.h5";
   const Case c = ParseCase(
@@ -329,14 +329,14 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
   other[0].outputs.at("weights").derivation = "lapsum-weights-f32/3";
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
-           "are derived by lapsum-weights-f32/4 here, by "
-           "'lapsum-weights-f32/3' there",
-           "write it again"));
+           "are derived by lapsum-weights-f32/4 here, but by "
+           "'lapsum-weights-f32/3' in the file",
+           "export it again"));
   other = cases;
   other[0].inputs.at("scores").values[0] += 1;
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
-           "input scores is not the one of its case"));
+           "input scores differs from the input of its case"));
   // A file that was changed in place, is of another version or another kind.
   std::string bytes = ReadWholeFile(folder / "v.h5");
   bytes[bytes.size() / 2] ^= 1;

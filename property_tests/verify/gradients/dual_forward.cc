@@ -36,7 +36,7 @@ const std::vector<Dual>& At(const DualMap& tensors, const std::string& name) {
 Dual Scalar(const DualMap& tensors, const std::string& name) {
   return At(tensors, name).at(0);
 }
-// Rows of `columns` elements, starting at element `offset`.
+// The matrix with rows of `columns` elements that starts at element `offset`.
 DualMatrix MatrixAt(const std::vector<Dual>& tensor, int64_t offset,
                     int64_t rows, int64_t columns) {
   return Eigen::Map<const DualMatrix>(tensor.data() + offset, rows, columns);
@@ -66,8 +66,8 @@ Duals LapSumRow(const Duals& scores, Dual k, Dual temperature) {
       formula::SolveLapSumRoot<Dual>(scores, k, temperature);
   Duals weights = formula::LapSumWeights<Dual>(
       formula::LapSumArguments<Dual>(scores, root, temperature));
-  // In a gap of at most e^-700 the root's derivative with respect to k would be
-  // 1/0.
+  // In a gap where densities are at most e^-700, the derivative of the root
+  // with respect to k would be 1/0.
   const Dual gap = (root.upper - root.lower) / temperature;
   if (root.balanced && gap > 1400) {
     for (Dual& weight : weights) weight.slope.error = HUGE_VAL;
@@ -75,7 +75,7 @@ Duals LapSumRow(const Duals& scores, Dual k, Dual temperature) {
   return weights;
 }
 
-// Applied to every row of the input "scores".
+// Applies LapSumRow to every row of the input "scores".
 DualMatrix LapSumRows(const Case& c, const DualMap& inputs) {
   DualMatrix rows = MatrixOf(inputs, "scores", c.Size("num_experts"));
   for (int64_t t = 0; t < rows.rows(); ++t) {

@@ -27,7 +27,7 @@ using DualMap = std::map<std::string, std::vector<reference::Dual>>;
 using DualForward = DualMap (*)(const Case& c, const DualMap& inputs,
                                 const TensorMap& choice);
 
-// Null for an operation that has none.
+// Null if the operation has none.
 DualForward FindDualForward(const std::string& op);
 
 }  // namespace softmoe::verify

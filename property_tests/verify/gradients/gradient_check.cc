@@ -35,8 +35,8 @@ double Dot(const Tensor& a, const Tensor& b) {
   return sum.Get();
 }
 
-// The scale of an input's direction: the size of the input, so that a step of 1
-// is a large one.
+// The scale of a direction: the magnitude of the input, so that a step of 1 is
+// a large one.
 double ScaleOf(const Tensor& x) {
   double squares = 0;
   for (const double value : x.values) squares += value * value;
@@ -45,8 +45,8 @@ double ScaleOf(const Tensor& x) {
   return scale > 1e-12 ? scale : 1;
 }
 
-// Direction 0 is +-1, direction 1 normal, times the scale of the input; never
-// all ones, to which a constant sum of outputs is blind.
+// Direction 0 has elements +-1, direction 1 normal ones, times the scale of the
+// input. Neither is all ones, to which a constant sum of outputs is blind.
 Tensor Direction(const Case& c, const std::string& input, const Tensor& x,
                  int which) {
   const RandomKey key{c.seed, RandomStream::kTestData, c.number,
@@ -97,8 +97,8 @@ class GradientCheck {
   }
 
  private:
-  // Where Forward returns an output that Expect expects, both must be the same
-  // function.
+  // Forward and Expect must be the same function for each output that both
+  // have.
   void CheckSameFunction() const {
     for (const auto& [name, tensor] : base_) {
       const auto found = expected_.outputs.find(name);
@@ -148,10 +148,9 @@ class GradientCheck {
         sharp, objective_rounding_ + ArgumentRounding(input, v), largest_step);
   }
 
-  // The slope along v, for judging `got` = <g, v>. The differences estimate
-  // their own truncation error, now and then too low, so a difference that
-  // condemns g is measured again with other steps. A g that is wrong is wrong
-  // at all of them.
+  // The slope along v, for judging `got` = <g, v>. The differences sometimes
+  // underestimate their own truncation error, so a difference that condemns g
+  // is measured again with other steps. A wrong g is wrong at all of them.
   Slope SlopeToJudge(const std::string& input, const Tensor& v, double sharp,
                      double got, double rounding) const {
     Slope slope;

@@ -11,9 +11,9 @@
 //                    kept, or their jumps would be all that is seen
 //   by duals         <w, J v>, J v by dual numbers (dual_forward.h): the
 //                    adjoint dot test, no step and no truncation
-// Bounds: the error of the differences, or the rounding that the dual numbers
-// carry along; and the rounding of g and of Forward, which is 2^-29 of the
-// error bound that the operation derives for float: the same formula, u = 2^-53
+// The bound is the error of the differences, or the rounding that the dual
+// numbers carry, plus the rounding of g and of Forward, which is 2^-29 of the
+// bound that the operation derives for float: the same formula, with u = 2^-53
 // for 2^-24. Only the truncation error of the differences is an estimate.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_GRADIENT_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_GRADIENT_CHECK_H_
@@ -23,14 +23,14 @@
 
 namespace softmoe::verify {
 
-// Judges the outputs "d_NAME" of `derivative`, which computes in double. One
-// OutputResult per input and way: "d_scores by differences". Its elements are
-// the directions that were decided; a case without one is MISTRUSTED.
-// UNSUPPORTED for an operation without gradients.
-// Errors  InternalError if Forward and Expect are not one function.
+// Judges the outputs "d_NAME" of `derivative`, which must compute in double.
+// Each input has one OutputResult per way: "d_scores by differences". Its
+// elements are the directions that were decided; without any, the case is
+// MISTRUSTED. UNSUPPORTED for an operation without gradients.
+// Errors  InternalError if Forward and Expect are not the same function.
 CaseResult CheckGradients(const Case& c, Implementation& derivative);
 
-// A campaign that checks gradients so, on cases of small sizes.
+// A campaign that checks gradients in this way, on cases of small sizes.
 CampaignOptions ForGradients(CampaignOptions options);
 
 }  // namespace softmoe::verify

@@ -62,8 +62,8 @@ TEST_P(PlantedDerivative, IsFoundShrunkAndExplained) {
   }
   EXPECT_TRUE(hinted) << FailureText(result.failures().front());
 
-  // The line finds it again with `verify grad`, and is refused by other
-  // commands.
+  // With `verify grad` the line finds the failure again; other commands refuse
+  // it.
   const std::string line = ReproLine(smallest);
   EXPECT_TRUE(Says(line, "verify grad op="));
   EXPECT_THROW(StripRepro(line), ConfigError);
@@ -115,9 +115,9 @@ TEST(GradientCheck, FindsThatTheImplicitTermIsDropped) {
   }
 }
 
-// The root lies on all scores: central differences lose their order, the two
-// one-sided ones together do not, and a derivative that is wrong by 1e-4 is
-// still found.
+// The root lies on all scores: central differences lose their order, but the
+// two one-sided ones together do not, and a derivative that is wrong by one
+// part in 10^4 is still found.
 TEST(GradientCheck, IsSharpAtABreakpoint) {
   const std::string text =
       "op=lapsum fill=all_equal rows=1 num_experts=6 mean_active=3 spread=1 "
@@ -142,7 +142,7 @@ TEST(GradientCheck, IsSharpAtABreakpoint) {
   EXPECT_GT(kinks, 0);
 }
 
-// The jump of a selection is excluded: here, an expert exactly at its cutoff.
+// Jumps of selections are excluded, as of an expert exactly at its cutoff.
 TEST(GradientCheck, KeepsTheSelectionAtTheCutoffAndAtTheCap) {
   const auto implementation = MakeImplementation("reference_f64");
   for (const std::string fill :

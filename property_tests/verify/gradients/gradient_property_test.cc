@@ -20,7 +20,7 @@
 namespace softmoe::verify {
 namespace {
 
-// Case `number` of a seed.
+// Judges case `number` of a seed.
 Suite Judge(const std::string& op, const std::string& impl, uint64_t seed,
             uint32_t number, const CasePattern& fixed = {},
             std::function<void(const CaseResult&)> on_result = {}) {
@@ -56,7 +56,7 @@ TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
   std::fputs(SuiteText(suite).c_str(), stdout);
 }
 
-// A small fault in it is found, by one of a few cases.
+// At least one of a few cases finds a small fault in the gradient.
 TEST_P(EveryGradient, ThatIsWrongByOnePartInTenThousandIsFound) {
   for (const std::string& input : FindOperation(GetParam()).differentiable()) {
     const std::string impl =

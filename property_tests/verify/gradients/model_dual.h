@@ -7,9 +7,9 @@
 // LapSum is the closed form (reference/lapsum_root.h), not the implicit
 // function theorem by which the reference's backward pass is written.
 //
-// As SPEC.md 2.2 and 2.5 define the gradient, these are held constant: the
-// active sets and the fractions of the load balance (taken from the reference's
-// own result), and k_l in the auxiliary losses.
+// As in the definition of the gradient (SPEC.md 2.2 and 2.5), these are held
+// constant: the active sets and the fractions of the load balance, both taken
+// from the reference's own result, and k_l in the auxiliary losses.
 //
 // The bound. Stages y = F_s(x): budget, embedding, each half of each block, the
 // head. Between stages, the reference's computed x is taken as exact, so that
@@ -68,10 +68,10 @@ struct ObjectiveSlope {
   double error = 0;  // |<gradients, direction> - slope| if products are exact
 };
 
-// direction [layout.total]. Takes from `at.found` the choices, the values
+// `direction` is [layout.total]. Takes from `at.found` the choices, the values
 // between the stages and, for `error`, the gradients there.
-// Errors  InternalError where a stage computes something else than the
-//         reference does, and where a branch of LapSum hangs on rounding.
+// Errors  InternalError if a stage computes something else than the reference
+//         does, or if a branch of LapSum depends on rounding.
 ObjectiveSlope SlopeAlong(const ModelPoint& at,
                           const reference::Vector& direction);
 

@@ -27,7 +27,7 @@ namespace {
 using reference::Vector;
 using reference::testing::RoutingCase;
 
-// A direction of the parameters, and the objective's slope along it.
+// A direction in parameter space, and the objective's slope along it.
 struct Probe {
   std::string what;
   Vector direction;
@@ -123,7 +123,7 @@ TEST_P(ModelDualTest, GradientsAreTheSlopeOfTheObjective) {
 TEST_P(ModelDualTest, ValueIsTheObjective) {
   const ObjectiveSlope objective = SlopeAlong(at_, Vector::Zero(layout_.total));
   EXPECT_EQ(objective.slope, 0);
-  EXPECT_LE(objective.error, 1e-300);  // what products may lose to underflow
+  EXPECT_LE(objective.error, 1e-300);  // products may lose this to underflow
   const double want =
       at_.found.result.Objective(at_.loss_scale, at_.group_scale);
   EXPECT_LE(std::abs(objective.value.value - want), 2 * objective.value.error);

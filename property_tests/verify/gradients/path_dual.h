@@ -49,16 +49,16 @@ struct PathDual {
   PathDual& operator/=(const PathDual& b);
 };
 
-// Bounds |reverse - exact| for at most `roundings` on any path: gamma_D as
-// above.
+// Bounds |reverse - exact| for at most `roundings` roundings on any path, with
+// gamma_D as above.
 double BackwardError(const PathDual& x, double roundings);
 
 inline double ValueOf(const PathDual& x) { return x.value().value; }
 inline PathDual Constant(const PathDual& x) { return ValueOf(x); }
-// The form of e^z / (1 + e^z), for its paths: model_dual.h.
+// The form of e^z / (1 + e^z) that has the right paths (model_dual.h).
 inline bool PositiveForm(const PathDual&) { return false; }
 
-// The value alone, for what is constant by definition.
+// The value alone, for numbers that are constant by definition.
 PathDual Frozen(const PathDual& x);
 
 PathDual operator-(const PathDual& a);

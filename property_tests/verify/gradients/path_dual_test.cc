@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers that bound a reverse pass: magnitudes never cancel, a reverse
-// pass in another order and with other roundings stays within the bound, and no
-// branch is taken that rounding could change.
+// Tests numbers that bound a reverse pass: magnitudes never cancel, a reverse
+// pass in another order and with other roundings stays within the bound, and a
+// branch that rounding could change is refused.
 #include "property_tests/verify/gradients/path_dual.h"
 
 #include <gtest/gtest.h>
@@ -53,9 +53,9 @@ TEST(PathDual, MagnitudesDoNotCancel) {
   EXPECT_EQ(ValueOf(Frozen(square)), 2.25);
 }
 
-// f = sum_i c_i exp(s) x_i with s = sum_j w_j x_j, terms that cancel. The
-// roundings by hand, backwards and in another order: a product, times the
-// exponential, n - 1 additions, times x_j, times v_j.
+// f = sum_i c_i exp(s) x_i with s = sum_j w_j x_j, whose terms cancel. The
+// roundings of a hand-written backward pass in another order: a product, times
+// the exponential, n - 1 additions, times x_j, times v_j.
 TEST(PathDual, BoundsAReversePass) {
   constexpr int kSize = 20;
   for (uint32_t trial = 0; trial < 200; ++trial) {

@@ -26,7 +26,7 @@ using Phi = std::function<Sample(double)>;
 struct Pieces {
   std::set<uint64_t> left, right, centre;
 
-  // The values of `phi`; whoever asks for one is noted.
+  // The values of `phi`; records the piece of each.
   std::function<double(double)> Watch(const Phi& phi) {
     return [this, &phi](double h) {
       const Sample sample = phi(h);
@@ -64,7 +64,7 @@ Slope FromBothSides(const Phi& phi, double step, double rounding_error) {
   return {Slope::Kind::kKink, (low + high) / 2, (high - low) / 2, 0};
 }
 
-// Both have converged, to the same slope within their errors.
+// Whether both have converged to the same slope within their errors.
 bool Agree(const Slope& a, const Slope& b) {
   return a.kind != Slope::Kind::kUndecided &&
          b.kind != Slope::Kind::kUndecided &&

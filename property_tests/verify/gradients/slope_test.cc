@@ -40,7 +40,7 @@ TEST(Slope, SmoothFunctionsAreWithinTheirError) {
 }
 
 TEST(Slope, FindsTheStepByItself) {
-  // It varies on a scale of 1e-6.
+  // The function varies on a scale of 1e-6.
   constexpr double kSharp = 1e-4;
   const Slope slope = MeasureSlope(
       [](double h) -> Sample { return {std::sin(1e6 * h + 1)}; }, kSharp);
@@ -55,7 +55,7 @@ TEST(Slope, IsBetweenTheTwoSidesOfAKink) {
       [](double h) -> Sample { return {std::exp(h) + 3 * std::abs(h)}; },
       kSharp);
   EXPECT_EQ(slope.kind, Slope::Kind::kKink);
-  // The slope jumps from -2 to 4, and each side is as accurate.
+  // The slope jumps from -2 to 4; each side is measured to within kSharp.
   EXPECT_LE(slope.value - slope.error, -2);
   EXPECT_GE(slope.value + slope.error, 4);
   EXPECT_LE(slope.error, 3 + kSharp);
@@ -87,9 +87,9 @@ TEST(Slope, StepsInFrontOfAKinkThatIsClose) {
   EXPECT_LE(slope.error, kSharp);
 }
 
-// A bend so small and so close that differences converge across it: if the
-// function reports its pieces, the derivative is within the error; otherwise it
-// may not be.
+// The bend is so small and so close that differences converge across it. Since
+// the function reports its pieces, the derivative is within the error;
+// otherwise it might not be.
 TEST(Slope, IsWithinItsErrorBesideABendThatIsTold) {
   for (uint32_t f = 0; f < 300; ++f) {
     const double a = Draw(f, 0), at = std::exp2(-20 + 10 * Draw(f, 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // adapters.h - how kernels compute operations: an adapter converts named
-// tensors to the arguments of a kernel, and back. An implementation takes a
-// table of adapters (operation_table.h) and knows no operation.
+// tensors to the arguments of a kernel and its outputs back. An implementation
+// takes a table of adapters (operation_table.h) and knows no operation.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ADAPTERS_H_
 
@@ -21,11 +21,11 @@ namespace softmoe::verify {
 // simulator and on a device.
 using RowAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  const RowKernels& run);
-// Calls those whose activations are bf16, at dtype bf16: in the simulator and
-// on a device.
+// Calls the kernels whose activations are bf16, at dtype bf16: in the simulator
+// and on a device.
 using Bf16Adapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                   const Bf16Kernels& run);
-// Calls kernels of the CPU only; the ISA level has been selected.
+// Calls kernels that exist only on the CPU, at the selected ISA level.
 using CpuAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  ThreadPool& pool);
 // Calls the bodies of the kernels, at double.

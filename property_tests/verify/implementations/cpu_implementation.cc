@@ -41,7 +41,7 @@ class CpuImplementation : public Implementation {
     return adapters_.rows.contains(op.name()) ||
                    adapters_.cpu.contains(op.name())
                ? ""
-               : "no CPU kernel for it";
+               : "no CPU kernel implements it";
   }
   int schedules() const override { return std::size(kThreads); }
   bool stores_as_ours() const override { return true; }
@@ -70,7 +70,7 @@ class DoubleImplementation : public Implementation {
 
   std::string name() const override { return "cpu:double"; }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
-    if (!adapters_.contains(op.name())) return "no kernel body for it";
+    if (!adapters_.contains(op.name())) return "no kernel body implements it";
     return dtype == Dtype::kF64 ? "" : "the bodies run at f64 here";
   }
   bool stores_as_ours() const override { return true; }

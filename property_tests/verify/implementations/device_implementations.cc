@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The implementations that run the CUDA kernels: "shim", "ptx" and "cuda" with
-// f32 activations, "shim:bf16", "ptx:bf16" and "cuda:bf16" with those of bf16.
+// f32 activations; "shim:bf16", "ptx:bf16" and "cuda:bf16" with bf16 ones.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Place {
   bool simulated;
   int schedules;
   std::string (*why_not)();  // "" if they can run here
-  // What `run`, which calls kernels, returns when they run there.
+  // Runs the kernels that `run` calls there, and returns what `run` returns.
   TensorMap (*within)(int schedule, const std::function<TensorMap()>& run);
 };
 
@@ -48,7 +48,7 @@ constexpr simt::Schedule kSchedules[] = {simt::Schedule::kAscending,
 
 TensorMap InSimulator(int schedule, const std::function<TensorMap()>& run) {
   simt::SetSchedule(kSchedules[schedule], 3);
-  simt::ForgetFailure();  // another case's
+  simt::ForgetFailure();  // the failure of another case
   simt::ForgetFreedMemory();
   try {
     return run();
@@ -61,7 +61,7 @@ TensorMap InSimulator(int schedule, const std::function<TensorMap()>& run) {
 constexpr Place kShim = {"shim", true, std::size(kSchedules),
                          [] { return std::string(); }, InSimulator};
 
-// Kernels run as PTX while it lives.
+// Kernels run as PTX during its lifetime.
 struct InPtx {
   InPtx() { Ptx().Use(); }
   ~InPtx() { ptx::PtxDevice::Suspend(); }
@@ -74,8 +74,8 @@ constexpr Place kPtx = {
       return InSimulator(schedule, run);
     }};
 
-// The PTX of the sources of //kernels/cuda, in order of their names; none if it
-// was built without the toolkit.
+// The PTX of the sources of //kernels/cuda, in order of their names; empty if
+// built without the toolkit.
 std::vector<fs::path> PtxFiles() {
   std::vector<fs::path> files;
   try {
@@ -115,7 +115,7 @@ RowKernelsOf<Activation> KernelsOnDevice() {
 
 #endif
 
-// The schedules are the device's own, twice.
+// Schedules of a device cannot be chosen: every case runs twice.
 constexpr Place kCuda = {"cuda", false, 2, WhyNoDevice,
                          [](int, const std::function<TensorMap()>& run) {
                            static DeviceWatch watch(FinishDevice);
@@ -147,8 +147,8 @@ class DeviceImplementation : public Implementation {
     }
     if (DeviceAdapters<Activation>(all_).contains(op.name())) return why_not_;
     return all_.rows.contains(op.name())
-               ? "on a device its tensors are f32, whatever activations are"
-               : "no CUDA kernel that does all of it";
+               ? "its tensors on a device are always f32"
+               : "no CUDA kernel implements the whole operation";
   }
   int schedules() const override { return place_.schedules; }
   bool stores_as_ours() const override { return true; }
@@ -167,7 +167,7 @@ class DeviceImplementation : public Implementation {
   const RowKernelsOf<Activation> kernels_;
 };
 
-// activations: what stands after the colon, "" or "bf16". Throws ConfigError
+// `activations` is the text after the colon, "" or "bf16". Throws ConfigError
 // for anything else.
 std::unique_ptr<Implementation> MakeDeviceImplementation(
     const Place& place, const std::string& activations,

@@ -19,9 +19,9 @@
 
 namespace softmoe::verify {
 
-// The one queue of the process, with the workspaces that models have: products
-// take the algorithms that they take there. Nothing destroys it, since nothing
-// says that the device answers when the process ends.
+// The one queue of the process, with the workspaces that models have, so that
+// products take the same algorithms as in models. It is never destroyed, since
+// the device may not answer when the process ends.
 template <auto TheStream, auto Make>
 kernels::Queue* QueueOfProcess() {
   static kernels::Queue* const queue =
@@ -29,7 +29,7 @@ kernels::Queue* QueueOfProcess() {
   return queue;
 }
 
-// What products are enqueued on, by where they run.
+// The queues for products, by where the products run.
 namespace product_queue {
 namespace isa_cuda {
 inline kernels::Queue* Get() {
@@ -38,8 +38,8 @@ inline kernels::Queue* Get() {
 }
 }  // namespace isa_cuda
 namespace isa_shim {
-// One for each call, since no memory may live between cases that run in the
-// simulator (ForgetFreedMemory), and small, since all of it is poisoned.
+// One queue per call, since no memory may live between cases that run in the
+// simulator (ForgetFreedMemory); small, since all of it is poisoned.
 inline std::unique_ptr<kernels::Queue> Get() {
   return kernels::isa_shim::MakeQueue(kernels::isa_shim::DeviceStream(),
                                       /*workspace=*/1 << 16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What products of an operation run with: on a device, what those of models do.
+// The queues on which products of an operation run: on a device, as in models.
 #include "property_tests/verify/implementations/device_kernels.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(DeviceKernels, OfADeviceHaveTheWorkspacesOfModels) {
   constexpr auto kGet = QueueOfProcess<kernels::isa_shim::DeviceStream,
                                        kernels::isa_shim::MakeQueue>;
   const size_t before = simt::LiveBytes();
-  // It is made once, and later tests may need that no memory lives.
+  // Owned here, because later tests may need that no memory lives.
   const std::unique_ptr<Queue> queue(kGet());
   EXPECT_EQ(simt::LiveBytes() - before,
             size_t{1 + Queue::kSides} * kernels::kProductWorkspace);

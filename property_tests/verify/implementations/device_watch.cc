@@ -8,7 +8,7 @@ namespace softmoe::verify {
 TensorMap DeviceWatch::Run(const std::function<TensorMap()>& run) {
   if (!lost_.empty()) {
     throw EnvironmentError("the device failed in an earlier case (" + lost_ +
-                           "), and this process cannot use it any more; run "
+                           "), and this process can no longer use it; run "
                            "again from the REPRO line of that case");
   }
   try {

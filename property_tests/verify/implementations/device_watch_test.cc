@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// On the simulated device, which reports a failure of what was enqueued for
+// Runs on the simulated device, which reports the failure of enqueued work to
 // every later call, as a real one does.
 #include "property_tests/verify/implementations/device_watch.h"
 
@@ -21,8 +21,8 @@ DeviceWatch Watch() {
   return DeviceWatch([] { device::FinishStream(device::DeviceStream()); });
 }
 
-// Copies a number to the device. What is enqueued fails if the host overwrites
-// the number before it is there.
+// Copies a number to the device. The enqueued copy fails if the host overwrites
+// the number before it has arrived.
 TensorMap Copy(bool too_early) {
   struct Memory {
     float* host = static_cast<float*>(device::AllocateOnHost(sizeof(float)));
@@ -45,7 +45,7 @@ TensorMap Wrong() { return Copy(/*too_early=*/true); }
 TEST(DeviceWatch, EndsWhatNoDeviceComputes) {
   DeviceWatch watch = Watch();
   EXPECT_TRUE(watch.Run(Right).empty());
-  // This case fails, and it alone.
+  // Only this case fails.
   EXPECT_TRUE(Says(MessageOf<NumericsError>([&] { watch.Run(Wrong); }),
                    "on the device: "));
   int calls = 0;
@@ -60,12 +60,12 @@ TEST(DeviceWatch, EndsWhatNoDeviceComputes) {
                      "earlier case (on the ", "REPRO line of that case"));
   }
   simt::ForgetFailure();
-  // A device needs a new process.
+  // A lost device needs a new process.
   EXPECT_THROW(again(), EnvironmentError);
   EXPECT_EQ(calls, 0);
 }
 
-// Canaries found a write: the next case may run.
+// After a write that canaries found, the next case may run.
 TEST(DeviceWatch, GoesOnWhereTheDeviceAnswers) {
   DeviceWatch watch = Watch();
   EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {

@@ -21,7 +21,7 @@ template <typename T>
 inline constexpr Dtype kDtypeOf =
     std::is_same_v<T, kernels::Bf16> ? Dtype::kBf16 : Dtype::kF32;
 
-// The tensor's numbers, all of which T represents exactly.
+// The tensor's numbers, each of which T must represent exactly.
 template <typename T>
 std::vector<T> ToElements(const Tensor& tensor) {
   const std::vector<float> floats = ToFloats(tensor);

@@ -155,7 +155,7 @@ std::unique_ptr<Implementation> MakeFaultyImplementation(
       first == std::string::npos ? first : argument.find(':', first + 1);
   if (second == std::string::npos) {
     throw ConfigError("implementation 'faulty:" + argument +
-                      "' must read faulty:FAULT:OUTPUT:BASE, as "
+                      "' must read faulty:FAULT:OUTPUT:BASE, such as "
                       "faulty:sign:d_scores:reference_f32");
   }
   const std::string name = argument.substr(0, first);

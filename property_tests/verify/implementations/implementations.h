@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // implementations.h - our own implementations, one function for each family,
-// the part of impl= before a colon. Those with `adapters` keep a reference:
-// these must outlive what is returned. All throw ConfigError for an argument
-// that they do not know.
+// the part of impl= before a colon. Those with `adapters` keep a reference to
+// them: the adapters must outlive the result. All throw ConfigError for an
+// argument that they do not know.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_IMPLEMENTATIONS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_IMPLEMENTATIONS_H_
 
@@ -23,11 +23,11 @@ class PtxDevice;
 namespace softmoe::verify {
 
 // "reference_f32", "reference_bf16": the reference's results, each rounded once
-// to that type, the best that any implementation can return. They show that the
-// harness accepts what is right, and serve as the base for planted faults.
-// "reference_f64" rounds nothing, and accepts float data as well. It is not
-// among ImplementationNames(): `verify grad` looks for faults in the
-// reference's own derivatives, and `run` has nothing to hold it against.
+// to that dtype, the best that any implementation can return. They show that
+// the harness accepts correct results, and serve as the base for planted
+// faults. "reference_f64" rounds nothing, and accepts float data as well. It is
+// not among ImplementationNames(): `verify grad` looks for faults in the
+// reference's own derivatives, and `run` has nothing to compare it with.
 std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype);
 
 // "cpu:v3", "cpu:v4": our CPU kernels at one ISA level; "" is the best level of
@@ -38,8 +38,8 @@ std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype);
 std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level,
                                                       const Adapters& adapters);
 
-// The kernels of the level that is selected (kernels/isa.h). `pool` must
-// outlive the result.
+// The kernels of the selected ISA level (kernels/isa.h). `pool` must outlive
+// the result.
 RowKernels CpuKernels(ThreadPool& pool);
 
 // "shim", and with bf16 activations "shim:bf16": our CUDA source on a simulated
@@ -49,12 +49,12 @@ std::unique_ptr<Implementation> MakeShimImplementation(
     const std::string& activations, const Adapters& adapters);
 
 // "ptx", "ptx:bf16": what nvcc makes of that source, executed without a GPU
-// (kernels/simt/ptx). Everything else is as in "shim": the simulated device,
-// the matrix products.
+// (kernels/simt/ptx). Everything else, such as the simulated device and the
+// matrix products, is as in "shim".
 std::unique_ptr<Implementation> MakePtxImplementation(
     const std::string& activations, const Adapters& adapters);
 
-// Why there is no PTX beside this program; "" if there is.
+// Why this program has no PTX beside it; "" if it has.
 std::string WhyNoPtx();
 
 // The PTX, read at the first call; counts what all implementations execute.
@@ -69,11 +69,11 @@ ptx::PtxDevice& Ptx();
 std::unique_ptr<Implementation> MakeCudaImplementation(
     const std::string& activations, const Adapters& adapters);
 
-// "same:IMPL,IMPL", one held to the bits of another: "same:cuda,shim" computes
+// "same:IMPL,IMPL": one held to the bits of another. "same:cuda,shim" computes
 // on a device, and fails where the simulated device computes anything else,
 // however small the difference. The first computes, in all of its schedules;
-// the second, in its first, says which bits. An output that only one of them
-// has is not compared. Throws what MakeImplementation throws, too.
+// the second provides the required bits, in its first schedule. An output that
+// only one of them has is not compared. Also throws as MakeImplementation does.
 std::unique_ptr<Implementation> MakeSameBitsImplementation(
     const std::string& argument);
 

@@ -30,8 +30,8 @@ class Mirror {
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
 
-  // Replaces a host pointer to `size` elements by one to its copy on the
-  // device; null stays null. The kernel must not write to what is const.
+  // Replaces a host pointer to `size` elements by one to their copy on the
+  // device; null stays null. The kernel must not write to const elements.
   template <typename T>
   void Copy(const char* name, T*& pointer, int64_t size) {
     if (pointer == nullptr) return;
@@ -48,7 +48,7 @@ class Mirror {
     pointer = reinterpret_cast<T*>(kept.device + kGuard);
   }
 
-  // To be called after the kernel: copies outputs to the host.
+  // Must be called after the kernel. Copies outputs to the host.
   void TakeBack() {
     for (const Array& array : arrays_) {
       std::vector<unsigned char> now(array.content.size());

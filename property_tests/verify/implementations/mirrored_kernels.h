@@ -16,14 +16,13 @@ namespace softmoe::verify {
 struct DeviceMemory {
   void* (*allocate)(size_t bytes);
   void (*free)(void* memory);
-  // Copies between host and device, after everything that was launched before
-  // has finished.
+  // Copies between host and device once all work launched before has finished.
   void (*copy)(void* to, const void* from, size_t bytes);
 };
 
-// The kernels `device`, to be called with host pointers. Every array has
-// exactly the size that the kernels' headers document. Throws NumericsError if
-// a call writes outside an array, or into an input.
+// Wraps the kernels `device` so that they take host pointers. Every array has
+// exactly the size that the kernels' headers document. A call throws
+// NumericsError if the kernel writes outside an array or into an input.
 template <typename Activation>
 RowKernelsOf<Activation> MirroredKernels(const RowKernelsOf<Activation>& device,
                                          const DeviceMemory& memory);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copying to a device and back, without a device: its memory is a heap of our
-// own, and its kernels are the CPU's. Copying changes no bits, and a write
-// outside an array is noticed. (On the simulated device: impl=shim.)
+// Tests copying to a device and back without a device: its memory is a heap of
+// our own, and its kernels are those of the CPU. Copying changes no bits, and a
+// write outside an array is noticed. (impl=shim tests the simulated device.)
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ const DeviceMemory kHeap = {[](size_t bytes) {
                               std::memcpy(to, from, bytes);
                             }};
 
-// A case where the kernels themselves see the host's memory: on the CPU.
+// The CPU kernels give the same bits directly on host memory and mirrored.
 TEST(MirroredKernels, GiveTheBitsOfTheKernels) {
   ThreadPool pool(1);
   const RowKernels on_cpu = CpuKernels(pool);
@@ -60,7 +60,7 @@ TEST(MirroredKernels, GiveTheBitsOfTheKernels) {
   }
 }
 
-// An update of 5 elements by a kernel that does `wrong`.
+// The complaint about an update of 5 elements by a kernel that does `wrong`.
 std::string Complaint(
     const std::function<void(const kernels::AdamWArgs&)>& wrong) {
   RowKernels device;

@@ -54,7 +54,7 @@ class SameBitsImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     TensorMap got = computes_->Run(op, c, inputs, schedule);
-    // The schedules of the first are held to each other (check.h).
+    // check.h compares the schedules of the first with each other.
     if (schedule > 0) return got;
     for (const auto& [output, wanted] : says_->Run(op, c, inputs, 0)) {
       const auto found = got.find(output);
@@ -78,7 +78,7 @@ std::unique_ptr<Implementation> MakeSameBitsImplementation(
   const size_t comma = argument.find(',');
   if (comma == std::string::npos) {
     throw ConfigError("implementation 'same:" + argument +
-                      "' must read same:IMPL,IMPL, as same:cuda,shim");
+                      "' must read same:IMPL,IMPL, such as same:cuda,shim");
   }
   return std::make_unique<SameBitsImplementation>(
       MakeImplementation(argument.substr(0, comma)),

@@ -16,8 +16,8 @@ namespace {
 namespace body = kernels::SOFTMOE_ISA;
 using Floats = std::vector<float>;
 
-// What a driver of the kernel tells it about update s of `update`, whose
-// gradient has this sum of squares.
+// The numbers that a driver of the kernel passes for update s of `update`,
+// whose gradient has this sum of squares.
 struct Step {
   double bias1, bias2, gradient_scale;
 
@@ -34,8 +34,8 @@ struct Step {
 
 }  // namespace
 
-// The kernel of one update, wherever it runs. The host's part is done here, as
-// a driver of a device would do it, except for the norm.
+// Runs the kernel of one update, wherever it is. The part of the host is done
+// here, as a driver of a device would do it, except for the norm.
 TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
                    const RowKernels& run) {
   const AdamWCase update(c, inputs);
@@ -75,7 +75,7 @@ TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
           {"second_moment", second.TakeTensor(Dtype::kF32, {size})}};
 }
 
-// The optimizer itself.
+// Runs the optimizer itself.
 TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
                         ThreadPool& pool) {
   const AdamWCase update(c, inputs);

@@ -33,7 +33,7 @@ InDouble NormOf(const Vector& gradient, double norm, Dtype dtype) {
   return InDouble(norm).Rounded(roundings);
 }
 
-// Exactly 1, unless the norm of either side may be clipped.
+// Exactly 1, unless one of the two sides may clip the norm.
 InDouble ClipOf(const InDouble& norm, double clip_norm) {
   if (clip_norm == 0 || norm.value + 2 * norm.error < clip_norm) return 1;
   return {reference::ClipFactor(norm.value, clip_norm),
@@ -68,9 +68,9 @@ BoundedStep StepBounds(const TrainingConfig& training, double learning_rate,
           .second_correction = constant(CorrectionOf(training.beta2, t))};
 }
 
-// Updates one element. *p has the largest error of three programs: one with the
-// formula, and two that decay first, which round *p more often, as
-// torch.optim.AdamW does and as its fused kernels do.
+// Updates one element. The error of *p is the largest of three programs: one
+// that follows the formula, and two that decay first, which round *p more
+// often: one as torch.optim.AdamW does, and one as its fused kernels do.
 void UpdateBounds(const BoundedStep& step, const Bounded& gradient,
                   const Bounded& decay, Bounded* p, Bounded* m, Bounded* v) {
   const auto error_after = [&](Bounded decayed) {
@@ -90,8 +90,8 @@ void UpdateBounds(const BoundedStep& step, const Bounded& gradient,
 // A few updates of the optimizer (SPEC.md 4).
 // inputs   parameter, first_moment, second_moment [matrix_size + vector_size],
 //          gradient [steps, the same]; learning_rate, beta1, beta2, epsilon,
-//          weight_decay, clip_norm (0: off) []. The first matrix_size elements
-//          are decayed, the others not. `completed` updates came before.
+//          weight_decay, clip_norm (0: off) []. Decay applies to the first
+//          matrix_size elements only. `completed` updates came before.
 // outputs  parameter, first_moment, second_moment after all steps; norm
 //          [steps], before clipping, in double (optional)
 class AdamW : public Operation {
@@ -110,7 +110,7 @@ class AdamW : public Operation {
          .low = 0,
          .high = 3 << 16,  // the largest is 0 again in 16 bits
          .low_in_fill = "first_update"},
-        // At the lowest, squares vanish beside the lowest epsilon.
+        // At the low end, squares vanish beside the lowest epsilon.
         Real("gradient_scale", "standard deviation of the gradient", 1e-20, 1e3,
              {1e-18, 1e-8, 1e-3, 3, 1e3}, 1),
         Real("learning_rate", "of every step", 0, 1, {0, 1e-5, 1e-3, 0.3},
@@ -126,8 +126,8 @@ class AdamW : public Operation {
              {0, 0.5, 1e-6, 1e6}, 0),
     };
     edges_ = {"matrix_size=0", "vector_size=0", "matrix_size=40001 steps=1",
-              // Of many updates: a correction of the second moment that still
-              // counts, and the most, of which 16 bits count none.
+              // Many updates: a correction of the second moment that still
+              // counts, and the most updates, which 16 bits count as none.
               "completed=3000 beta2=0.999 epsilon=1e-8 learning_rate=0.3 "
               "gradient_scale=3 steps=1 fill=generic",
               "completed=196608 beta2=0.9999 learning_rate=0.3 "
@@ -234,8 +234,8 @@ are rounded, and may underflow, too: (n + 3) u/2.)")}};
   }
 
  private:
-  // Every second element has a gradient of 0, and the others have one in the
-  // next step; of fill unseen, in a third of the steps all elements do.
+  // Sets every second gradient to 0, and the others in the next step; in fill
+  // unseen, in a third of the steps, all of them.
   static void OmitGradients(const Case& c, const Filler& filler,
                             Tensor& gradient) {
     const Window steps = filler.Axis("steps");

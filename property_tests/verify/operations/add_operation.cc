@@ -20,7 +20,7 @@ struct AddFormula {
   }
 };
 
-// y += x, of arrays: sums of gradients.
+// y += x for arrays: adds up gradients.
 // inputs   x [size], in float; y_before [size]
 // outputs  y [size]
 class Add : public Operation {

@@ -28,7 +28,7 @@ TensorMap RunAttention(const Case& c, const TensorMap& inputs,
   Guarded<Activation> out("out", rows * width);
   Guarded<Activation> d_qkv("d_qkv", 3 * rows * width);
   Guarded<float> lse("log_sum_exp", rows * heads);
-  const int64_t query_block = 1 + length / 3;  // several on a device
+  const int64_t query_block = 1 + length / 3;  // several blocks on a device
   Guarded<float> scratch(
       "scratch", kDtypeOf<Activation> == Dtype::kF32
                      ? kernels::AttentionScratch(sequences, length, query_block)
@@ -60,14 +60,14 @@ TensorMap RunAttentionAtDouble(const Case& c, const TensorMap& inputs) {
   for (int64_t i = 0; i < rows * heads; ++i) {
     const int64_t row = i / heads, head = i % heads, query = row % length;
     const int64_t first = row - query, column = head * dim;
-    // Where part 0, 1, 2 (q, k, v) of a key's row begins.
+    // The offset of part 0, 1, 2 (q, k, v) in the row of a key.
     const auto at = [&](int64_t key, int64_t part) {
       return ((first + key) * 3 + part) * width + column;
     };
     const double* q = &qkv.values[at(query, 0)];
     const double* d_head = &d_out.values[row * width + column];
     double* head_out = &out.values[row * width + column];
-    // Some more keys than the query sees, whose scores must not matter.
+    // Holds more keys than the query sees; their scores must not matter.
     Doubles scores(length, NAN), d_weights(length, NAN);
     for (int64_t s = 0; s <= query; ++s) {
       scores[s] = d_weights[s] = 0;

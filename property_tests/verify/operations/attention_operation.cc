@@ -31,7 +31,7 @@ struct AttentionShape {
 // at least 16 keys and divide at the end, and recompute it for the gradient
 // from the logarithm of its sum.
 //
-// At bf16 these errors and those of stored numbers are added (AddStored), so
+// At bf16 these errors are added to those of stored numbers (AddStored), so
 // that each operation of float counts twice. That covers tensor cores, which
 // may truncate when they add (2 u instead of u), an exponential within 2 ulp
 // (4 u instead of 2 u) of a score times log2(e), one more factor that is
@@ -55,23 +55,23 @@ reference::MatrixOf<Bounded> Loosened(
   }
   return weights;
 }
-// The naive program follows the formula; what float may do besides storing is
-// added (AddStored).
+// The naive program follows the formula; AddStored adds what float may do
+// besides storing.
 template <typename N>
 reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
                                 const reference::MatrixOf<N>&, bool) {
   return weights;
 }
 
-// What plain programs store besides factors and results of products; ours do
-// not.
+// Plain programs also store `x`, besides factors and results of products; ours
+// do not.
 template <typename N>
 N StoredIfPlain(const N& x) {
   if constexpr (std::is_same_v<N, StoredResults>) return AsStored(x);
   return x;
 }
-// The queries, which plain programs may scale before: then they are computed,
-// and stored. As that is relative, the factor itself may follow later.
+// The queries. Plain programs may scale them first; they are then computed, and
+// stored. As this error is relative, the factor itself may follow later.
 template <typename N>
 reference::MatrixOf<N> AsQueries(const Matrix& q) {
   reference::MatrixOf<N> queries = As<N>(q);
@@ -92,8 +92,8 @@ bool HasEqualScores(const Matrix& q, const Matrix& k) {
   }
   return products <= 1;
 }
-// As numbers of kind W. Of a program that stores bf16, scores that are equal
-// have the errors of float alone: what is stored moves all of them alike, which
+// The logits as numbers of kind W. In a program that stores bf16, equal scores
+// have the errors of float alone: storing moves all of them alike, which
 // changes no softmax.
 template <typename N, typename W>
 reference::MatrixOf<W> Logits(const Matrix& q, const Matrix& k) {
@@ -109,9 +109,10 @@ reference::MatrixOf<W> Logits(const Matrix& q, const Matrix& k) {
 }
 
 // CausalAttentionBackward, except that the sum over keys of a * d_a is taken as
-// <d_out, out>, as kernels do, and that the scores' gradient has its scale when
-// it is stored. In float, and in programs of others, it may be either sum: the
-// weights' errors cancel in the first where d_a does, those of `out` do not.
+// <d_out, out>, as kernels do, and that the gradient of the scores is scaled
+// before it is stored. In float, and in programs of others, either sum may be
+// used: the weights' errors cancel in the first where d_a does, those of `out`
+// do not.
 template <typename N>
 reference::CausalAttentionGradientsOf<N> Backward(
     const reference::MatrixOf<N>& weights, const reference::MatrixOf<N>& out,
@@ -147,7 +148,7 @@ struct AttentionFormula {
   AttentionFormula(const AttentionShape& shape, const Tensor& qkv,
                    const Tensor& d_out) {
     namespace formula = reference::formula;
-    // Only in the scores are the terms of a sum random.
+    // The terms of a sum are random in the scores only.
     using W = typename WorstCaseOf<N>::Type;
     using Block = reference::MatrixOf<W>;
     const Matrix packed = ToMatrix(qkv), cotangent = ToMatrix(d_out);
@@ -210,7 +211,7 @@ class Attention : public Operation {
          .kind = Kind::kReal,
          .text = "standard deviation of q, k and v",
          .low = 1e-3,
-         // Beyond, scores that are stored as bf16 leave weights no bound.
+         // Above this, scores that are stored as bf16 leave weights no bound.
          .high = 4,
          .typical = {0.1, 1, 4},
          .simple = 1},
@@ -218,14 +219,14 @@ class Attention : public Operation {
     edges_ = {"length=0", "length=300 sequences=1 heads=1 head_dim=4",
               "length=1000 sequences=1 heads=3 head_dim=4 fill=exact",
               "head_dim=100",
-              // Flash attention of a device: several blocks and tiles.
+              // Flash attention on a device: several blocks and tiles.
               "length=200 sequences=1 heads=2 head_dim=64",
               "length=1 heads=2 head_dim=64",
               "length=130 sequences=2 heads=1 head_dim=128",
-              // Several blocks of the CPU's softmax, and a later one has the
-              // largest score of some queries.
+              // Several blocks of the CPU's softmax, where the largest score of
+              // some queries is in a later one.
               "length=600 sequences=1 heads=1 head_dim=4 fill=generic scale=1",
-              // Flash attention of scores far below 0.
+              // Flash attention with scores far below 0.
               "length=130 sequences=1 heads=1 head_dim=64 fill=far_below"};
     fills_ = {"generic", "exact", "subnormal", "far_below"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
@@ -329,15 +330,16 @@ rounds. Of the scores: )") + kRandomRoundingsText},
     const auto dim = static_cast<uint64_t>(shape.dim);
     return std::has_single_bit(dim) && std::countr_zero(dim) % 2 == 0;
   }
-  // Keys are points of a lattice, and a query is one of these that it sees: its
-  // score is 0, and the others, of -512 sqrt(head_dim) or less, have weights of
-  // 0 even in double. So the softmax of a query is 1 at one key, `out` is its
-  // value, and the gradients of q and k are 0. (A scaled query that is stored
-  // as bf16 moves no score by a fifth of what it is below the largest.)
+  // Keys are points of a lattice, and a query is one of those that it sees: its
+  // score there is 0, and the others, of -512 sqrt(head_dim) or less, have
+  // weights of 0 even in double. So the softmax of a query is 1 at one key,
+  // `out` is that key's value, and the gradients of q and k are 0. (Storing a
+  // scaled query as bf16 moves no score by a fifth of its distance from the
+  // largest.)
   //
-  // Every third key is the point of the key before it, which is the query's
-  // own there: seeing too far halves its weight. All other queries are points
-  // that no other key has.
+  // Every third key is the point of the key before it, and so is the query
+  // there: seeing too far halves its weight. All other queries are points that
+  // only one key has.
   static void MakeExact(const Case& c, const Filler& filler, Tensor& qkv) {
     const Window sequences = filler.Axis("sequences");
     const Window tokens = filler.Axis("length");

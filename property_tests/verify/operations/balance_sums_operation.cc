@@ -46,7 +46,7 @@ struct BalanceRows {
   Matrix basis, d_scores;  // [rows, num_experts]; softmax or p/k
   reference::MatrixOf<Bounded> basis_bounds, d_scores_bounds;
   Tensor counts;              // [num_experts]
-  std::vector<double> doubt;  // how many of these float may lose
+  std::vector<double> doubt;  // how many of them float may lose
 
   BalanceRows(const Case& c, const TensorMap& inputs)
       : counts(Dtype::kI32, {c.Size("num_experts")}),
@@ -129,7 +129,7 @@ struct BalanceRows {
     }
   }
 
-  // At f64, the errors of float say nothing of what underflows.
+  // At f64, the errors of float tell nothing about underflow.
   static bool MayVanish(Dtype dtype, const Bounded& p) {
     return dtype == Dtype::kF64
                ? p.value <= 64 * DoubleRounding::kUnderflow
@@ -141,7 +141,7 @@ struct BalanceRows {
   double d_z_, mean_active_, temperature_;
 };
 
-// What the load balance loss needs from the routers (SPEC.md 2.5): the sums
+// The sums that the load balance loss needs from the routers (SPEC.md 2.5),
 // over one balance group, whose basis is p/k or softmax.
 // inputs   scores [rows, num_experts]; mean_active, temperature [];
 //          d_basis_sums [num_experts], d_z_sum []
@@ -246,8 +246,7 @@ its p to 0.)")},
     return expected;
   }
 
-  // A token may be missing from a count, but none may be there that does not
-  // belong.
+  // A token may be missing from a count, but a count may not be too large.
   std::optional<Expected> ExpectAfter(const Case& c, const TensorMap& inputs,
                                       const TensorMap& got) const override {
     const auto counts = got.find("counts");

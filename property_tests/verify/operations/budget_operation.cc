@@ -123,7 +123,7 @@ class BudgetOp : public Operation {
          .typical = {0.125, 1, 1, 8},
          .simple = 1},
     };
-    // Of two layers, one mostly has nearly all there is.
+    // In the last, one of the two layers mostly has nearly all of the budget.
     edges_ = {"layers=96",
               "layers=2 spread=32 mean_active_experts=7.5 fill=generic"};
     fills_ = {"generic", "subnormal", "huge"};

@@ -36,8 +36,8 @@ and NaN, are not drawn.)")},
     });
   }
 
-  // Every second x lies in the middle between two bf16 numbers; at fill
-  // "largest", every x is one of LargestNumbers.
+  // Every second x lies midway between two bf16 numbers; in fill "largest",
+  // every x is one of LargestNumbers.
   TensorMap Inputs(const Case& c) const override {
     const Filler filler(c);
     const std::vector<Window> axes = {filler.Axis("size")};
@@ -62,8 +62,8 @@ and NaN, are not drawn.)")},
   }
 
  private:
-  // Of both signs: the last middle and its neighbours, the largest bf16 number
-  // and the last float that rounds to it.
+  // The last midpoint and its neighbours, the largest bf16 number, and the last
+  // float that rounds to it; each with both signs.
   static std::vector<double> LargestNumbers() {
     const double largest = 0x1.fep127, middle = 0x1.fdp127;
     std::vector<double> numbers;

@@ -37,8 +37,8 @@ class Embedding : public Operation {
         {.name = "d_model", .text = "width", .high = 140},
         {.name = "vocab_size", .text = "rows of the table", .high = 90},
     };
-    // The last three: one piece of a device's sums, and several with a part,
-    // of two ids and of one.
+    // The last three: one piece of the sums of a device; several pieces and a
+    // partial one, for two ids and for one.
     edges_ = {"rows=0",
               "d_model=264",
               "rows=600 vocab_size=257",

@@ -15,10 +15,10 @@
 
 namespace softmoe::verify {
 
-// i32 [rows, num_experts], 0 or 1, of the case's parameters rows, num_experts
-// and max_active: some tokens have no expert, and often some experts have no
-// token; no token has more than max_active experts. These fills decide the
-// selection: one_expert_all, expert_0_and_1, uneven_ranks, empty.
+// The selection, i32 [rows, num_experts], 0 or 1, for the case's parameters
+// rows, num_experts and max_active. Some tokens have no expert, and often some
+// experts have no token; no token has more than max_active experts. Fills that
+// decide the selection: one_expert_all, expert_0_and_1, uneven_ranks, empty.
 Tensor Selection(const Case& c, const Filler& filler);
 
 // Sets inactive elements to 0.
@@ -51,8 +51,8 @@ struct SelectedExperts {
   int64_t num_slots() const { return rows * max_active; }
   int64_t num_routed() const { return expert_offsets.back(); }
 
-  // Values per slot as f32 [rows, num_experts], by token and expert, 0 where
-  // inactive.
+  // Converts values per slot to f32 [rows, num_experts], by token and expert, 0
+  // where inactive.
   Tensor ByExpert(const std::vector<float>& of_slots) const;
 };
 

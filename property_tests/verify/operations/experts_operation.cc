@@ -53,7 +53,7 @@ struct Data {
   BoolMatrix IsActive() const { return active.array() != 0; }
 };
 
-// |out_before| may be in every partial sum of a token's experts.
+// Every partial sum of a token's experts may include out_before.
 template <typename Rounding, Roundings kSums>
 BoundedNumber<Rounding, kSums> Loosened(
     const BoundedNumber<Rounding, kSums>& out, double before, int64_t active) {
@@ -239,7 +239,7 @@ d_model.
  private:
   static constexpr char kDerivation[] = "experts-f32/3";
 
-  // SiLU has an argument of 0 there, also in rows that are not 0.
+  // SiLU has an argument of 0 in these columns, even in rows that are not 0.
   static void ZeroSomeColumnsOfG(const Filler& filler, Tensor* gate_up_weight) {
     const Window inner = filler.Axis("d_ffn");
     for (int64_t i = 0; i < gate_up_weight->size(); ++i) {
@@ -276,8 +276,8 @@ d_model.
   }
   // The largest sums, in units of 128: d_gates, and what an expert adds to out
   // and d_hidden, times two for the gate. At bf16, also the largest result of a
-  // product that is stored, without the gate, which is a power of 2: what an
-  // expert adds to d_hidden.
+  // product that is stored, which is what an expert adds to d_hidden, without
+  // the gate, which is a power of 2.
   static bool IsExact(const Data& x, Dtype dtype) {
     const int64_t activation = 8 * x.d * x.d;
     const int64_t d_gate = activation * x.d * x.f;

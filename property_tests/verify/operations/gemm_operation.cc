@@ -27,7 +27,7 @@ template <typename N>
 struct GemmFormula {
   std::map<std::string, std::vector<N>> outputs;
 
-  // `before` counts only if c is added to.
+  // `before` counts only if the product is added to it.
   GemmFormula(const Matrix& a, const Matrix& b, const Matrix& before,
               bool accumulate) {
     std::vector<N>& c = outputs["c"];
@@ -44,9 +44,9 @@ struct GemmFormula {
   }
 };
 
-// The matrix product that the model is built on.
+// The matrix product on which the model is built.
 // inputs   a [m, k] or [k, m], b [k, n] or [n, k], c_before [m, n]
-// outputs  c [m, n] = op(a) op(b), or += it
+// outputs  c [m, n] = op(a) op(b), or c_before + op(a) op(b)
 class Gemm : public Operation {
  public:
   Gemm() {
@@ -73,7 +73,7 @@ class Gemm : public Operation {
     };
     edges_ = {"m=0", "k=0 accumulate=no", "k=0 accumulate=yes", "k=600",
               "k=600 transpose_a=yes transpose_b=yes", "m=129 k=257", "n=530",
-              // A matrix that is taken for its transpose fits.
+              // Square: a matrix that is taken for its transpose fits, too.
               "m=20 n=20 k=20 transpose_a=yes transpose_b=yes fill=generic"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kBf16};

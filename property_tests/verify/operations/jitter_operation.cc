@@ -114,7 +114,7 @@ class Jitter : public Operation {
             before));
   }
 
-  // d_hidden is added to what is there: the gradient of <d_router_input,
+  // d_hidden is accumulated, hence the gradient of <d_router_input,
   // router_input> + <d_hidden_before, hidden>.
   TensorMap Forward(const Case& c, const TensorMap& inputs,
                     const TensorMap& choice) const override {

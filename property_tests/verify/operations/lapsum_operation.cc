@@ -36,7 +36,7 @@ class LapSum : public Operation {
     };
     edges_ = {"rows=0", "rows=1089", "num_experts=32 mean_active=0.000001",
               "num_experts=32 mean_active=31.99998",
-              // Every score is far from the root, or all are the root.
+              // Every score is far from the root, or all scores equal the root.
               "num_experts=32 rows=1 temperature=0.25 spread=1 fill=wide_gap",
               "num_experts=2 mean_active=1 fill=all_equal"};
     fills_ = {
@@ -131,9 +131,9 @@ class LapSum : public Operation {
     return expected;
   }
 
-  // An implementation may take experts for inactive whose weights it flushed to
-  // 0, all of them or none: without their v, m is another, within bounds of the
-  // same form. The nearer counts.
+  // An implementation may take experts whose weights it flushed to 0 for
+  // inactive, all of them or none. Without their v, m has another value, within
+  // bounds of the same form. The value nearer to `got` counts.
   std::optional<Expected> ExpectAfter(const Case& c, const TensorMap& inputs,
                                       const TensorMap& got) const override {
     const auto weights = got.find("weights"), mean = got.find("d_mean_active");

@@ -35,9 +35,9 @@ void CheckLossSum(const Floats& losses, double got) {
   }
 }
 
-// Throws NumericsError where a token is called the most likely one, or not,
-// against the logits. Those are dot products, within n u sum |ab| in any order,
-// or 2 u where tensor cores truncate; what that leaves open may be either.
+// Throws NumericsError if a token is called the most likely one, or not,
+// against the logits: dot products within n u sum |ab| in any order, or twice
+// that where tensor cores truncate. What this leaves open may be either.
 void CheckGreedy(const Case& c, const TensorMap& inputs,
                  const std::vector<int32_t>& targets,
                  const std::vector<int32_t>& is_greedy) {
@@ -86,9 +86,9 @@ TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
   Guarded<float> loss("loss", n), only("loss", n);
   Guarded<Activation> d_hidden("d_hidden", n * d);
   Guarded<float> d_weight("d_head_weight", vocab * d);
-  const int64_t chunk = 1 + n / 2;  // more than one on a device
+  const int64_t chunk = 1 + n / 2;  // more than one chunk on a device
   Guarded<float> logits("logits", chunk * vocab);
-  // Gradients of f32 take the logits' place.
+  // Gradients in f32 take the place of the logits.
   Guarded<Activation> d_logits(
       "d_logits", kDtypeOf<Activation> == Dtype::kF32 ? 0 : chunk * vocab);
   Guarded<double> loss_sum("loss_sum", 1);

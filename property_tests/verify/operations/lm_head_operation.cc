@@ -40,14 +40,14 @@ reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
   }
   return losses;
 }
-// The naive program follows the formula; what float may do besides storing is
-// added (AddStored).
+// The naive program follows the formula; AddStored adds what float may do
+// besides storing.
 template <typename Numbers, typename What>
 Numbers Loosened(Numbers numbers, const What&) {
   return numbers;
 }
 
-// Only in the logits are the terms of a sum random.
+// The terms of a sum are random in the logits only.
 template <typename N>
 using AfterLogits = typename WorstCaseOf<N>::Type;
 
@@ -170,8 +170,8 @@ operation. Of the logits: )") +
  private:
   static constexpr char kDerivation[] = "lm-head-f32/4";
 
-  // A logit takes four columns. bf16 has n 2^e for whole n up to 256, as logits
-  // are then, too.
+  // A logit takes four columns. bf16 has n 2^e for whole n up to 256; logits of
+  // exact data must be such numbers, too.
   static bool HasExactData(const Case& c) {
     const int64_t longest = Lattice(c.Size("vocab_size")).width() - 1;
     const bool fits = c.dtype != Dtype::kBf16 || 2 * longest * longest <= 256;

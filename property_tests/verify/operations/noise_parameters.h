@@ -39,13 +39,13 @@ inline constexpr char kNoiseEdge[] =
 inline int64_t FirstToken(const Case& c) {
   return std::stoll(c.Choice("first_token"));
 }
-// The key of the kernels' draws.
+// The key of the draws of our kernels.
 inline RandomKey NoiseKey(const Case& c) {
   return {static_cast<uint64_t>(c.Size("noise_seed")),
           RandomStream::kRouterNoise, static_cast<uint32_t>(c.Size("step")),
           static_cast<uint32_t>(c.Size("layer"))};
 }
-// Does what NoiseKey does, for the reference.
+// The same draws for the reference.
 inline reference::RouterNoise NoiseOf(const Case& c, NoiseKind kind,
                                       double amplitude) {
   return {.kind = kind,

@@ -13,17 +13,17 @@
 
 // Operations are in the order of the model. Each is Line(name, Name,
 // activations, cpu, body, sums): op=name is NameOperation(). Its adapters are
-// in an *_adapters.cc, with those of its kind:
+// in an *_adapters.cc with those of the same kind:
 //   activations  F32   RunName(case, inputs, RowKernels)
 //                Bf16  RunName(case, inputs, Bf16Kernels)
 //                Both  RunName(case, inputs, RowKernelsOf<Activation>)
-//   cpu          Rows   the same on the CPU
+//   cpu          Rows   the same function on the CPU
 //                OnCpu  RunNameOnCpu(case, inputs, pool) in its place
-//   body         AtDouble  RunNameAtDouble(case, inputs): the kernels' bodies
+//   body         AtDouble  RunNameAtDouble(case, inputs): the bodies of kernels
 //                None
 //   sums         Ours     in the order of our sources, on every device
 //                Library  on a device, also in that of cuBLASLt or tensor cores
-// What runs on a device has a line in kernels/cuda/operation_sources.txt, too.
+// Those on a device have a line in kernels/cuda/operation_sources.txt, too.
 // clang-format off
 #define SOFTMOE_OPERATIONS(Line)                                         \
   Line(embedding,      Embedding,     Both, Rows,  AtDouble,  Ours)      \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// parameters.h - parameters that several operations have: the size of the data,
-// for those that behave alike at any size, and of those on router scores k, T
-// and the spread of the scores.
+// parameters.h - parameters that several operations share: the scale of the
+// data, for operations that behave alike at any scale; and, for operations on
+// router scores, k, T and the spread of the scores.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_PARAMETERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_PARAMETERS_H_
 
@@ -22,7 +22,7 @@ inline Parameter ScaleParameter(const std::string& of) {
           .simple = 1};
 }
 
-// k of LapSum, below num_experts: where all weights are 1, no root is left.
+// k of LapSum, below num_experts: if all weights are 1, there is no root.
 inline Parameter MeanActiveParameter(const std::string& text, double low,
                                      double high) {
   return {.name = "mean_active",

@@ -20,7 +20,7 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-// The reference's formulas, and what other programs round besides.
+// The reference's formulas, with the additional roundings of other programs.
 template <typename N>
 struct RmsNormFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -31,7 +31,7 @@ struct RmsNormFormula {
     const reference::MatrixOf<N> hidden = As<N>(x);
     const reference::VectorOf<N> scale = As<N>(weight);
     reference::VectorOf<N> rstd = formula::ReciprocalRms<N>(hidden, epsilon);
-    // A root and a quotient round twice, rsqrt within 2 ulp is 4 u.
+    // A root and a quotient round twice; an rsqrt within 2 ulp errs by 4 u.
     for (N& each : rstd) each = each.Rounded(2);
     reference::RmsNormGradientsOf<N> gradients =
         formula::RmsNormBackward<N>(hidden, scale, rstd, As<N>(d_y));
@@ -76,7 +76,7 @@ class RmsNorm : public Operation {
          .simple = 0.5},
     };
     edges_ = {"rows=0", "d_model=640", "d_model=2056 rows=70", "rows=600",
-              // More blocks of a device than a tree of sums has strips.
+              // More blocks on a device than a tree of sums has strips.
               "rows=2113 d_model=2 fill=exact"};
     fills_ = {"generic", "exact", "subnormal", "huge", "zero_rows"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
@@ -154,7 +154,7 @@ N d_y, 1/N and a product are rounded besides, and no division of the sum:
                                       epsilon, d_y, before));
   }
 
-  // d_x is added to what is there: the gradient of <d_y, y> + <d_x_before, x>.
+  // d_x is accumulated: the gradient of <d_y, y> + <d_x_before, x>.
   TensorMap Forward(const Case& c, const TensorMap& inputs,
                     const TensorMap& choice) const override {
     (void)c, (void)choice;

@@ -16,10 +16,10 @@ Tensor Padded(Dtype dtype, std::vector<T> values, int64_t slots, T padding) {
   return FromVector(dtype, {slots}, values);
 }
 
-// Rows of the experts from the selection of the router, and gradients back from
-// these rows.
-// inputs   active (i32), gates, d_row_gate: [rows, num_experts]; the last by
-//          the (token, expert) whose row it is of
+// The rows of the experts, from the selection of the router, and gradients back
+// from these rows.
+// inputs   active (i32), gates, d_row_gate: [rows, num_experts]; d_row_gate by
+//          the (token, expert) to which the row belongs
 // outputs  expert_offsets (i32) [num_experts + 1]; row_token (i32), row_gate
 //          [rows * max_active], -1 and 0 after the last row; token_rows (i32)
 //          [rows, max_active]; d_gates [rows, num_experts]

@@ -23,9 +23,9 @@ using kernels::RouterMode;
 using kernels::RouterShape;
 using Doubles = std::vector<double>;
 
-// Forward and backward of one batch on the kernels, which compute LapSum, the
-// routers and the load balance together. Hides their slots. Cotangents are
-// dense; the kernel reads only those of the experts that it selected.
+// Forward and backward pass of one batch on the kernels, which compute LapSum,
+// the routers and the load balance together. Hides their slots. Cotangents are
+// dense; the kernel reads only those of the selected experts.
 struct RouterRun {
   const RouterShape& shape;
   std::vector<float> scores;
@@ -102,7 +102,7 @@ struct RouterRun {
     scratch.Take();
   }
 
-  // Values per slot as [rows, experts], 0 elsewhere.
+  // Converts values per slot to [rows, experts], 0 elsewhere.
   std::vector<double> Dense(const std::vector<float>& per_slot) const {
     std::vector<double> dense(rows() * experts());
     for (int64_t i = 0; i < slots(); ++i) {
@@ -115,8 +115,8 @@ struct RouterRun {
 
  private:
   // Checks that the slots hold as many experts as counted, for each token and
-  // for each expert, ascending, and then -1; and that the load balance of soft
-  // weights counts these.
+  // for each expert, in ascending order and then -1; and that the load balance
+  // of soft weights counts the same.
   void CheckSelection() const {
     std::vector<int64_t> tokens(experts());
     for (int64_t t = 0; t < rows(); ++t) {
@@ -149,7 +149,7 @@ struct RouterRun {
   }
 
   std::vector<float> DGatesPerSlot() const {
-    // NaN past the end: it must not be read.
+    // The slots past the end hold NaN: they must not be read.
     std::vector<float> per_slot(slots(), NAN);
     for (int64_t i = 0; i < slots(); ++i) {
       if (selected[i] >= 0) {
@@ -184,7 +184,7 @@ DoubleGradientConstants GradientConstantsOf(const DoubleRouterConstants& c) {
   return constants;
 }
 
-// One row's forward pass of the bodies at double.
+// The forward pass of the bodies at double over one row.
 struct DoubleRouterRow {
   std::vector<double> weights, softmax, top;
   std::vector<int32_t> active, balance;
@@ -347,7 +347,7 @@ TensorMap RunBalanceSums(const Case& c, const TensorMap& inputs,
       .mean_active = static_cast<float>(ScalarOf(inputs, "mean_active")),
       .temperature = static_cast<float>(ScalarOf(inputs, "temperature")),
       .cutoff = 0,
-      // Whom softmax counts does not depend on the cap.
+      // The experts that softmax counts do not depend on the cap.
       .max_active = basis == "softmax" ? 1 : c.Size("count_top"),
       .balance_top = c.Size("count_top"),
       .fallback_top1 = false};

@@ -34,8 +34,8 @@ RouterSettings SettingsOf(const Case& c, const TensorMap& inputs) {
                                                      : Fallback::kNone};
 }
 
-// The selection in `got`, if it is valid: 0 or 1 in the right shape, within the
-// cap.
+// Reads the selection in `got`. Returns "" if it is valid: 0 or 1, in the right
+// shape, within the cap.
 std::string ReadSelection(const Case& c, const TensorMap& got,
                           BoolMatrix* active) {
   const auto found = got.find("active");
@@ -49,7 +49,7 @@ std::string ReadSelection(const Case& c, const TensorMap& got,
     for (int64_t e = 0; e < experts; ++e) {
       const double x = found->second.values[t * experts + e];
       if (x != 0 && x != 1) {
-        return fmt::format("active[{}, {}] is {}; it is 0 or 1", t, e, x);
+        return fmt::format("active[{}, {}] is {}; it must be 0 or 1", t, e, x);
       }
       (*active)(t, e) = x == 1;
       count += x == 1;
@@ -297,7 +297,7 @@ the one that got's own soft weights demand: no tolerance.)")},
     add("soft_weights", saved.soft_weights, weights, LapSumWeightsDerivation());
     add("gates", saved.gates, gates, LapSumWeightsDerivation());
     if (!exact) {
-      // The gates of other experts are 0, without a rounding.
+      // The gates of inactive experts are exactly 0.
       std::vector<double>& limits = expected.outputs["gates"].bounds;
       for (int64_t i = 0; i < rows * n; ++i) {
         if (!active.data()[i]) limits[static_cast<size_t>(i)] = 0;
@@ -349,7 +349,7 @@ the one that got's own soft weights demand: no tolerance.)")},
   }
 
  private:
-  // For the sparse router only the weights are set.
+  // For the sparse router, only the weights of a row are set.
   static std::vector<LapSumRow> BoundRows(const Case& c,
                                           const RouterSettings& settings,
                                           const Matrix& scores,
@@ -369,8 +369,8 @@ the one that got's own soft weights demand: no tolerance.)")},
     return rows;
   }
 
-  // Adopts the selection in `got` if it is within its margin, and reports it
-  // otherwise.
+  // Adopts the selection in `got`, and reports it as a defect if it is not
+  // within its margin.
   static void Select(const Case& c, const RouterSettings& settings,
                      const Matrix& scores, const TensorMap& got,
                      BoolMatrix* active, Expected* expected) {

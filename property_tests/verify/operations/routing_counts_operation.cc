@@ -14,7 +14,7 @@ using Kind = Parameter::Kind;
 
 bool HasCutoff(const Case& c) { return c.Choice("router") == "soft"; }
 
-// Of each token, how many gates are active and how many lie above the cutoff.
+// The number of active gates of a token, and of those above the cutoff.
 struct TokenGates {
   int64_t active = 0, above = 0;
 
@@ -29,7 +29,7 @@ struct TokenGates {
   }
 };
 
-// How many experts tokens got (SPEC.md 5.2).
+// How many experts the tokens have (SPEC.md 5.2).
 // inputs   active (i32), gates, scores: [rows, num_experts]; cutoff [];
 //          bad_score (i32) [], an element of scores, or -1
 // outputs  active_histogram (i32) [num_experts + 1], below_cutoff (i32) [],

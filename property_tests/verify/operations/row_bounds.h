@@ -28,9 +28,9 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
 double LapSumAtScore(const reference::Vector& scores, int64_t j,
                      double temperature);
 
-// 1 where a weight is above 1/2, that is, its score above the root. This
-// identifies the piece on which the weights are smooth. -1 and 2 where k <= 0
-// and k >= n hold them constant.
+// 1 where a weight is above 1/2, that is, where its score is above the root;
+// this identifies the piece on which the weights are smooth. -1 for k <= 0 and
+// 2 for k >= n, which hold the weights constant.
 Tensor AboveRoot(const reference::Matrix& weights, double mean_active);
 
 struct SoftmaxRow {
@@ -54,11 +54,11 @@ WeightedGradient BoundLapSumGradient(const LapSumRow& row,
 WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
                                       std::span<const Bounded> v);
 
-// How much the mean may lose if a weight is so small that float flushes it to
-// 0: such an expert may count as inactive, and its v as 0.
+// How much the mean may lose because float may flush small weights to 0: such
+// an expert may count as inactive, and its v as 0.
 double FlushedMean(const LapSumRow& row, std::span<const Bounded> v);
 
-// The texts of these bounds.
+// The derivations of these bounds.
 const Derivation& LapSumWeightsDerivation();
 const Derivation& LapSumGradientDerivation();
 const Derivation& SoftmaxDerivation();

@@ -10,7 +10,7 @@ using Kind = Parameter::Kind;
 
 constexpr char kSquares[] = "sum-of-squares-f64/2";
 
-// The sum that gradient clipping uses (SPEC.md 4).
+// The sum of squares that gradient clipping uses (SPEC.md 4).
 // inputs   x [size]
 // outputs  sum_of_squares [], in double
 class SumOfSquares : public Operation {
@@ -28,7 +28,7 @@ class SumOfSquares : public Operation {
          .typical = {1e-30, 1e-3, 1, 1e30},
          .simple = 1},
     };
-    // Exact data shows no rounding: a total in float needs the other.
+    // Exact data shows no rounding: only generic data shows a total in float.
     edges_ = {"size=0", "size=1052667 fill=exact", "size=40001 fill=generic"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     outputs_ = {{.name = "sum_of_squares", .in_double = true}};

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cublasLt.h - stands in for the header of that name of cuBLAS: matrix products
-// on the simulated device (../README.md), as far as we call them. What is
-// missing does not compile; ../toolkit_api.h, compiled against both, holds
-// names, types and values to the library's.
+// cublasLt.h - stands in for cuBLAS's header of that name: the matrix products
+// that we call, on the simulated device (../README.md). What is missing does
+// not compile; ../toolkit_api.h, compiled against both, holds names, types and
+// values to the library's.
 //
-// Stricter than the library: a product takes an algorithm that the heuristic
-// gave for this problem, or for one with more columns or terms; pointers are as
-// aligned as its preference said; outputs overlap nothing; null is no stream.
+// Stricter than the library: a product needs an algorithm that the heuristic
+// gave for this problem, or for one with more columns or terms; pointers must
+// be as aligned as the preference said; outputs must not overlap anything,
+// except D in place of C; the null stream is refused.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUBLASLT_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUBLASLT_H_
 
@@ -54,7 +55,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 size_t cublasLtGetVersion();
 const char* cublasLtGetStatusName(cublasStatus_t status);
-// The name, and if it is the last error, why the simulator refused.
+// Returns the name and, for the last error, why the simulator refused.
 const char* cublasLtGetStatusString(cublasStatus_t status);
 
 enum cublasLtOrder_t { CUBLASLT_ORDER_COL = 0, CUBLASLT_ORDER_ROW = 1 };
@@ -110,7 +111,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
     size_t size);
 
-// How the parts of sums that are split over k are added up.
+// How the parts of a sum that is split over k are added up.
 enum cublasLtReductionScheme_t {
   CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,       // in D, so in its type
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,  // in fp32

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cuda_runtime.h - stands in for the CUDA toolkit's header of that name when
-// g++ or clang compiles a .cu file for the simulator (bazel/shim.bzl), which
-// includes it first, as nvcc does its own. It has what our kernels use; what is
-// missing does not compile.
+// g++ or clang compiles a .cu file for the simulator; bazel/shim.bzl includes
+// it first, as nvcc does its own. It has what our kernels use; what is missing
+// does not compile.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUDA_RUNTIME_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUDA_RUNTIME_H_
 

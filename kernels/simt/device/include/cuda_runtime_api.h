@@ -6,10 +6,10 @@
 // names, types and values to the toolkit's.
 //
 // Differences, all of which are stricter: nothing runs before it must; a stream
-// is always named, the null stream is refused; what a real device leaves
+// must be named, the null stream is refused; what a real device leaves
 // undefined is an error, which cudaGetErrorString explains. The functions have
-// C++ linkage, so that one program can link the toolkit's, too. Threads of the
-// host take turns: a call lasts until what it waits for has run.
+// C++ linkage, so that one program can link the toolkit's, too. Host threads
+// take turns: a call lasts until what it waits for has run.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUDA_RUNTIME_API_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUDA_RUNTIME_API_H_
 
@@ -43,7 +43,7 @@ enum cudaError {
 using cudaError_t = cudaError;
 
 const char* cudaGetErrorName(cudaError_t error);
-// The name, and if it is the last error, why the simulator refused.
+// Returns the name and, for the last error, why the simulator refused.
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 

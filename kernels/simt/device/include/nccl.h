@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nccl.h - stands in for NCCL's header of that name: as much of it as we call,
-// between threads of this process that use simulated devices, one each
+// nccl.h - stands in for NCCL's header of that name: as much of NCCL as we
+// call, between threads of this process, each with its own simulated device
 // (../README.md). What is missing does not compile; ../toolkit_api.h, compiled
 // against both, holds names, types and values to NCCL's.
 //
 // Differences, all of which are stricter: communicators are non-blocking; all
-// operations of one go on one stream; an operation is complete only when
-// everyone that takes part has come to it on its stream; what the real library
-// would hang on, or leave undefined, is an error, which ncclGetErrorString
-// explains. The functions have C++ linkage.
+// operations of a communicator go on one stream; an operation is complete only
+// when every rank that takes part has reached it on its stream; what the real
+// library would hang on, or leave undefined, is an error, which
+// ncclGetErrorString explains. The functions have C++ linkage.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_NCCL_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_NCCL_H_
 
@@ -52,7 +52,7 @@ struct ncclConfig_t {
 #define NCCL_CONFIG_INITIALIZER \
   { NCCL_CONFIG_UNDEF_INT }
 
-// The name, and if it is the calling thread's last error, why.
+// Returns the name and, for the calling thread's last error, the reason.
 const char* ncclGetErrorString(ncclResult_t result);
 
 ncclResult_t ncclGetVersion(int* version);
