@@ -162,8 +162,7 @@ TEST(StandinCorpora, AreNamedAndDescribed) {
     EXPECT_EQ(FindStandin(corpus.name), &corpus);
     EXPECT_FALSE(corpus.packages.empty());
     EXPECT_GT(corpus.text_bytes, 0);
-    // Every report that prints the description thereby says what the text is
-    // not.
+    // So every report that prints the description says what the text is not.
     EXPECT_TRUE(Says(corpus.description, "stand-in"));
   }
   EXPECT_EQ(FindStandin("owt"), nullptr);

@@ -31,7 +31,7 @@
 
 namespace softmoe::trainer {
 
-// The part before any '.' is what TensorBoard looks for.
+// TensorBoard reads files whose names contain "tfevents".
 inline constexpr char kEventFileName[] = "events.out.tfevents.softmoe";
 
 // Return the CRC-32C (Castagnoli polynomial) of RFC 3720, and the same rotated

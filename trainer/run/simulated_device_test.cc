@@ -255,7 +255,7 @@ TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {
   config_.training.global_batch_sequences = 8;
   RunOptions options = Options("run");
   options.ranks = 2;
-  // The queue of both, plus what is reserved and what one of them needs.
+  // The queues of both ranks, what is reserved, and the arrays of one rank.
   const size_t queues = size_t{320} << 20, one = 350 << 10;
   const size_t reserved = 2'000'000'000, for_nccl = 1'000'000'000;
   simt::SetDeviceLimits({.memory = queues + reserved + one});

@@ -61,7 +61,7 @@ TEST(TrainRun, MeasuresTheBytesOfATokenWhereThereIsATokenizer) {
       TrainRun(config, QuietOptions(folder / "run", corpus.prefix));
   const auto all = static_cast<double>(corpus.text_bytes) /
                    static_cast<double>(corpus.num_tokens);
-  // The text of 98 % of the documents, and some of the rest.
+  // Training has 98 % of the documents, validation some of the rest.
   EXPECT_NEAR(result.train_bytes_per_token.value(), all, 0.05 * all);
   EXPECT_NEAR(result.val_bytes_per_token.value(), all, 0.3 * all);
   EXPECT_EQ(result.val_loss_per_byte,

@@ -47,10 +47,11 @@ struct RopeFormula {
   }
 };
 
-// The roundings of a pair's angle in double, position times p =
-// base^(-2i/head_dim), whoever computes it: quotient, logarithm (2 u) and
-// product of the exponent, (4 |ln p|) u; the power, within 1 ulp (2 u), of it
-// or of its reciprocal, and the product, 4 u. Pair 0 turns by whole numbers.
+// Returns the roundings (in u) of a pair's angle in double, position times p =
+// base^(-2i/head_dim), in any implementation: (4 |ln p|) u for quotient,
+// logarithm (2 u) and product of the exponent; 4 u for the power, which is
+// within 1 ulp (2 u) and may be that of the reciprocal, and for the product.
+// Pair 0 turns by whole numbers.
 double AngleRoundings(int64_t pair, int64_t head_dim, double base) {
   if (pair == 0) return 0;
   const double exponent =
