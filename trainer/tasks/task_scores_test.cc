@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "optimized/step.h"
 
 namespace softmoe::trainer {
 namespace {
