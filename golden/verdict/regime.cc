@@ -39,7 +39,8 @@ class RegimeReader {
   // [LOW, HIGH].
   static Interval Ends(TomlReader* reader, const std::string& key) {
     const std::vector<double> ends = reader->Numbers(key);
-    return {ends.at(0), ends.at(1)};
+    if (ends.size() != 2) reader->FailAt(key, "must be [LOW, HIGH]");
+    return {ends[0], ends[1]};
   }
 
   void ReadRule(const toml::table& table) {

@@ -124,6 +124,10 @@ TEST(RegimeDefinitions, FilesOfAnotherFormAreRefusedWithTheirPlace) {
   ExpectRegimeRefused("[controls]", "[control]",
                       "the table [controls] is missing");
   ExpectRegimeRefused("margin = 0.01", "margn = 0.01", "'margin' is missing");
+  for (const std::string ends : {"[0.1]", "[0.1, 10.0, 11.0]"}) {
+    ExpectRegimeRefused("exponents = [0.1, 10.0]", "exponents = " + ends,
+                        "'exponents' must be [LOW, HIGH]");
+  }
 }
 
 // Rows are compared seed by seed.
