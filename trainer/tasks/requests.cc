@@ -27,7 +27,7 @@ RequestTokens TokenizeRequest(std::string_view context,
     cut = static_cast<int64_t>(request.ids.size());
   } else {
     request.ids = {end_of_document};
-    cut = encoded.size() > 1 && encoded[0] == end_of_document ? 1 : 0;
+    cut = !encoded.empty() && encoded[0] == end_of_document ? 1 : 0;
   }
   request.scored = static_cast<int64_t>(encoded.size()) - cut;
   if (request.scored < 1) {

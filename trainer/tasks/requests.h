@@ -39,7 +39,8 @@ struct RequestTokens {
 //   context       "" or any text
 //   continuation  not empty
 // Errors   DataError if the continuation has no token of its own: the encoding
-//          of both is no longer than the context's.
+//          of both is no longer than the context's, or is nothing but an end
+//          of a document.
 RequestTokens TokenizeRequest(std::string_view context,
                               std::string_view continuation,
                               const EncodeText& encode, int32_t end_of_document,

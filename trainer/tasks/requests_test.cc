@@ -50,6 +50,8 @@ TEST(Request, BeginsWithTheEndOfADocumentWhereThereIsNoContext) {
 TEST(Request, MustHaveATokenOfItsOwn) {
   EXPECT_TRUE(Says(MessageOf<DataError>([] { Tokenize("a:", " "); }),
                    "no token of its own"));
+  // Nothing but an end of document.
+  EXPECT_THROW(Tokenize("", "\x01"), DataError);
 }
 
 RC_GTEST_PROP(Request, HasTheContextsTokensAndTheRestOfTheWhole, ()) {
