@@ -84,7 +84,6 @@ int64_t LargestMaxActive(const Config& config) {
 int64_t LargestTotalActive(const Config& config) {
   const int64_t num_layers = config.model.num_layers;
   const int64_t at_most = num_layers * LargestMaxActive(config);
-  if (!TraitsOf(config).learned_budget) return at_most;
   // ceil(x - 1e-6) < x + 1, and the k_l add up to K.
   const double budget =
       config.router.mean_active_experts * static_cast<double>(num_layers);

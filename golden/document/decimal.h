@@ -44,7 +44,8 @@ class Decimal {
   }
 
   // Rounds to `decimals` digits; kNearest rounds halves up (towards +infinity),
-  // kTruncate rounds towards zero. kUnknown is an InternalError.
+  // kTruncate rounds towards zero. kUnknown is an InternalError where digits
+  // are dropped.
   Decimal Round(int decimals, Rounding rule) const;
   // numerator / denominator, rounded to `decimals` digits; numerator >= 0,
   // denominator > 0.

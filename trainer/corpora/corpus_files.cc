@@ -146,7 +146,6 @@ void RefuseOthers(const Files& others) {
 // urlsf_subset00.tar, and any urlsf_subset* of openwebtext.tar.xz.
 bool IsPart(const std::string& whole, const std::string& name) {
   const std::string stem = Unpacked(whole);
-  if (name == whole) return false;
   return stem == "openwebtext.tar"
              ? name.starts_with("urlsf_subset")
              : name.starts_with(stem.substr(0, stem.size() - 4) + "-");

@@ -132,7 +132,7 @@ ShardRecord ParseShardRecord(const Json& json, const std::string& place) {
   // Sums over all shards stay far below 2^63.
   for (const int64_t count : {record.bytes, record.documents, record.empty,
                               record.bad, record.text_bytes, record.tokens}) {
-    if (count < 0 || count > int64_t{1} << 50) {
+    if (count > int64_t{1} << 50) {
       throw DataError(fmt::format("{}: a count of {}", place, count));
     }
   }

@@ -232,9 +232,7 @@ class Preparation {
     }
     RemoveFolder(work);
     // Does not hash again what was hashed when it was written.
-    PreparedCorpus prepared = ReadPreparedCorpus(folder / "tokens");
-    prepared.corpus = data_.corpus;
-    return prepared;
+    return ReadPreparedCorpus(folder / "tokens");
   }
 
  private:
