@@ -70,15 +70,17 @@ TEST(Golden, LeavesConformanceVectorsToTheVerifier) {
 
 TEST(Golden, ShowsThePaper) {
   const ProgramResult all = RunGolden("show");
-  EXPECT_TRUE(EndedWith(all, 0, "T1: SoftMoE and Sparse MoE on OWT and C4",
+  EXPECT_TRUE(EndedWith(all, 0, "origin     paper\n",
+                        "T1: SoftMoE and Sparse MoE on OWT and C4",
                         "c4/softmoe_star/k1/a4"));
   const ProgramResult tau =
       RunGolden("show paper --table tau_ablation --notes");
   EXPECT_TRUE(EndedWith(tau, 0, "62.63!", "62.63 is not c/1838"));
   EXPECT_FALSE(Says(tau.output, "T1: SoftMoE"));
   EXPECT_TRUE(Says(RunGolden("show --table main_results").output, "63.82*"));
-  EXPECT_TRUE(Says(RunGolden("show paper --protocol").output,
-                   "owt/softmoe_star/k1/a4"));
+  const ProgramResult protocol = RunGolden("show paper --protocol");
+  EXPECT_TRUE(Says(protocol.output, "owt/softmoe_star/k1/a4"));
+  EXPECT_FALSE(Says(protocol.output, "origin     paper"));
 }
 
 std::string OneSpaceBetweenWords(const std::string& text) {
@@ -114,7 +116,12 @@ TEST(Golden, ShowsWhatIsInconsistent) {
       claims.output, "REFUTED                star_lower_loss.6",
       "soft_higher_hellaswag     10               10                    1\n",
       "resolved above 1.96 standard errors"));
-  EXPECT_EQ(RunGolden("show --notes").exit_status, 0);
+  EXPECT_TRUE(claims.output.starts_with("published verdict"));
+  const ProgramResult notes = RunGolden("show --notes");
+  EXPECT_EQ(notes.exit_status, 0);
+  for (const ProgramResult* part : {&arithmetic, &claims, &notes}) {
+    EXPECT_FALSE(Says(part->output, "origin     paper"));
+  }
 }
 
 Document OwnRuns(double loss) {
@@ -259,7 +266,7 @@ TEST(Golden, TheTableOfDevicesRefusesACopyOfARecord) {
       {"minutes", 9},      {"planted", ""}};
   const nlohmann::ordered_json facts = {
       {"kind", "facts"},  {"model", "H100"},   {"architecture", "sm_90"},
-      {"libraries", "x"}, {"memory_bytes", 1}, {"date", "2026-11-22"}};
+      {"libraries", "x"}, {"memory_bytes", 1}, {"date", "2026-01-01"}};
   nlohmann::ordered_json end = {
       {"kind", "end"}, {"passed", true}, {"failed", ""}};
   WriteGpuRun(folder / "a.h5", GpuRecord{.lines = {run, facts, end}});
@@ -270,6 +277,16 @@ TEST(Golden, TheTableOfDevicesRefusesACopyOfARecord) {
   fs::copy_file(folder / "a.h5", folder / "c.h5");
   EXPECT_TRUE(EndedWith(RunGolden("gpu-table --runs .", folder), 2,
                         "c.h5: the same record as ", "a.h5; remove one"));
+  // Imported, a record is kept among the sources under its name.
+  const fs::path kept = folder / "golden/gpu_runs";
+  fs::create_directories(kept);
+  GpuRecordWriter writer(folder / "record.jsonl");
+  for (const auto& line : {run, facts, end}) writer.Write(line);
+  setenv("BUILD_WORKSPACE_DIRECTORY", folder.c_str(), 1);
+  const ProgramResult imported =
+      RunGolden("import-gpu-run record.jsonl", folder);
+  unsetenv("BUILD_WORKSPACE_DIRECTORY");
+  EXPECT_TRUE(EndedWith(imported, 0, "wrote " + kept.string() + "/2026-01-01"));
 }
 
 // With one published run against itself nothing can pass or fail.
@@ -277,6 +294,7 @@ TEST(Golden, ThePaperDoesNotConfirmItself) {
   const ProgramResult result = RunGolden("compare paper");
   EXPECT_TRUE(EndedWith(result, 4, "seed noise is unknown"))
       << result.output.substr(0, 4000);
+  EXPECT_FALSE(Says(result.output, "of version , on"));
 }
 
 TEST(Golden, ImportsNumbersOfOthers) {
@@ -299,6 +317,8 @@ TEST(Golden, ImportsNumbersOfOthers) {
       MakeImportTemplate(Paper(), *Paper().FindTable("main_results"));
   EXPECT_EQ(ReadWholeFile(folder / "theirs.csv"), empty.values);
   EXPECT_EQ(ReadWholeFile(folder / "setup.toml"), empty.set_up);
+  EXPECT_EQ(printed.output, empty.values + "\n" + empty.set_up + "\n");
+  EXPECT_FALSE(Says(empty.values, "owt/sparse/k1,1,expansion_factor"));
   // What somebody has filled in is not overwritten.
   EXPECT_TRUE(
       EndedWith(RunGolden("import --template main_results" + both, folder), 2,
@@ -490,6 +510,8 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   WriteRecord(margins, {}, folder / "other.h5");
   const ProgramResult other = RunGolden("claims-table other.h5", folder);
   EXPECT_TRUE(EndedWith(other, 2, "other.h5: holds no run of the mini grid"));
+  EXPECT_FALSE(Says(RunGolden("compare other.h5", folder).output,
+                    "The record holds no results"));
   WriteRecord(std::string(64, '0'), {}, folder / "margins.h5");
   EXPECT_EQ(RunGolden("claims-table margins.h5", folder).exit_status, 2);
 }

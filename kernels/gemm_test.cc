@@ -9,6 +9,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/parallel_for.h"
+#include "core/profile.h"
 #include "kernels/testing/kernel_test_support.h"
 
 namespace softmoe::kernels {
@@ -42,6 +44,22 @@ TEST(Gemm, IsTheDocumentedChain) {
       ASSERT_EQ(c[i * kN + j], chain);
     }
   }
+}
+
+// Waking a thread would take longer than 2^16 multiplications.
+TEST(Gemm, ASmallProductIsComputedByTheCaller) {
+  const auto job_seconds = [](int64_t size) {
+    const std::vector<float> a = RandomFloats(size * size, 1);
+    std::vector<float> c(a.size());
+    ThreadPool pool(2);
+    Profile profile;
+    BeginOperation("product");
+    Gemm({a.data(), a.data(), c.data(), size, size, size, size, size, size},
+         pool);
+    return profile.Take().at(0).job_seconds;
+  };
+  EXPECT_EQ(job_seconds(40), 0);
+  EXPECT_GT(job_seconds(41), 0);
 }
 
 }  // namespace

@@ -75,6 +75,21 @@ TEST(Allocation, CapForgivesRounding) {
   EXPECT_EQ(ComputeAllocations(more, {}, 1.0)[0].max_active, 4);
 }
 
+// At most, all that is to spare goes to one layer, 1 + 2; all caps together are
+// at most twice the budget of 6, and one more in each layer.
+TEST(Allocation, BoundsWhatLayersMayGet) {
+  const Config config = MakeConfig(RouterKind::kSoftLearned, 1.5, 4, 32);
+  EXPECT_EQ(SpareBudget(config), 2);
+  EXPECT_EQ(LargestMaxActive(config), 2 * 3);
+  EXPECT_EQ(LargestTotalActive(config), 2 * 6 + 4);
+}
+
+// Exponentials of such logits are infinite.
+TEST(Allocation, SharesTheBudgetByLargeLogits) {
+  const std::vector<float> logits = {800, 800};
+  EXPECT_EQ(BudgetShares(logits), (std::vector<double>{0.5, 0.5}));
+}
+
 TEST(Allocation, NamesTheLayerOfABadBudgetLogit) {
   const Config config = MakeConfig(RouterKind::kSoftLearned, 1.5, 3, 8);
   const std::vector<float> logits = {

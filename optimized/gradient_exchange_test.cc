@@ -134,6 +134,7 @@ TEST(GradientExchange, SumsTheBucketsThatAreComplete) {
     ThreadPool pool(1);
     GradientExchange exchange(CutAt(2, kSize, 2), kWhole, CarrierKind::kHost,
                               communicator, pool);
+    SOFTMOE_CHECK(!exchange.carrier().RunsBeside());
     const auto r = static_cast<size_t>(communicator.rank());
     const Shard late = exchange.buckets()[0].shards[r];
     const Shard early = exchange.buckets()[1].shards[r];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "kernels/attention.h"
 #include "kernels/embedding.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
@@ -61,11 +62,14 @@ TEST(MemoryPlan, ShowsEachPartWithItsLargestArrays) {
   plan.Add("scratch", "qkv", 2048);
   plan.Add("scratch", "b", 512);
   plan.Add("scratch", "c", 512);
+  plan.Add("moments", "second", 512);
+  plan.Add("moments", "third", 512);
   EXPECT_EQ(plan.Text(),
             "  scratch            6.0 KiB  qkv 4.0 KiB, small 1.0 KiB, b 512 B,"
             " ...\n"
-            "  moments              512 B  first 512 B\n"
-            "  total              6.5 KiB\n");
+            "  moments            1.5 KiB  first 512 B, second 512 B, third "
+            "512 B\n"
+            "  total              7.5 KiB\n");
 }
 
 // By hand: 6.5 GB for each array as large as the parameters; gate and up of a
@@ -89,6 +93,11 @@ TEST(MemoryPlan, OfThePapersWholeStep) {
   expect_bytes("products", int64_t{160} << 20);
   // Cosine and sine for each position and each pair of a head of 64.
   expect_bytes("tables", 2 * int64_t{2048} * (64 / 2) * 4);
+  // For each of 8 groups: of each layer, three counts of every expert and three
+  // more, and four sums; and the loss.
+  EXPECT_EQ(ReportCounts(config.model), 10 * (3 * 32 + 3));
+  EXPECT_EQ(ReportSums(config.model), 10 * 4 + 1);
+  expect_bytes("reports", 8 * 8 * (990 + 41));
   EXPECT_GT(plan.bytes(), 80 * kGigabyte);
 }
 
@@ -133,6 +142,8 @@ TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
                            "router", "embedding", "sum_of_squares"}) {
     EXPECT_EQ(scratch(plan, name), scratch(fp32, name)) << name;
   }
+  // The sums of 398,294 blocks of the gradient, and theirs.
+  EXPECT_EQ(scratch(fp32, "sum_of_squares"), 6224 * 512 + 512);
   EXPECT_EQ(scratch(fp32, "d_router_input"), 0);
   EXPECT_EQ(scratch(plan, "d_router_input"), tokens * 640 * 4);
   // Flash attention: two numbers for each query of ten heads.
@@ -163,6 +174,7 @@ TEST(MemoryPlan, OfARankInBf16HasAShardOfTheParameters) {
         .bytes("parameters");
   };
   EXPECT_EQ(step(8), bytes(8));
+  EXPECT_EQ(PlanUpdates(config, 8).arrays()[2].name, "sum of a rank");
 }
 
 TEST(MemoryPlan, RecomputationKeepsOneLayer) {
@@ -201,6 +213,17 @@ TEST(PassSizes, TheLargestHoldAll) {
       }
     }
   }
+  // At most 22 experts in a layer, 50 in all; a share of 127 tokens grows by at
+  // most 127 where it is rounded up.
+  EXPECT_EQ(LargestSizes(config, 127).pairs, 127 * 50 + 10 * 127);
+  EXPECT_EQ(LargestSizes(config, 128).pairs, 128 * 50);
+  EXPECT_EQ(LargestSizes(config, 128).rows, 128 * 22);
+  const PassSizes sizes = {4, 4, 4};
+  EXPECT_TRUE(sizes.Holds(sizes));
+  for (const PassSizes& larger :
+       {PassSizes{5, 4, 4}, PassSizes{4, 5, 4}, PassSizes{4, 4, 5}}) {
+    EXPECT_FALSE(sizes.Holds(larger));
+  }
 }
 
 // Notes how many bytes each array has, by its name.
@@ -238,7 +261,42 @@ TEST(PassArrays, HaveTheScratchThatKernelsAskFor) {
               kInt32 * kernels::RoutePlanScratch(kTokens, m.num_experts));
     EXPECT_EQ(notes.bytes("router"),
               kDouble * kernels::RouterScratch(kTokens, m.num_experts));
+    EXPECT_EQ(notes.bytes("root"), kFloat * 2 * kTokens);
+    EXPECT_EQ(notes.bytes("expert_offsets"), kInt32 * 33);
+    EXPECT_EQ(notes.bytes("z_sum"), kDouble);
+    EXPECT_EQ(notes.bytes("d_qkv"), kFloat * kTokens * 3 * m.d_model);
+    EXPECT_EQ(notes.bytes("d_gate_up"), kFloat * 22 * kTokens * 2 * m.d_ffn);
+    const int64_t device = kind == MemoryKind::kDevice;
+    EXPECT_EQ(notes.bytes("inputs"), device * kInt32 * kTokens);
+    EXPECT_EQ(notes.bytes("targets"), device * kInt32 * kTokens);
+    EXPECT_EQ(notes.bytes("budget_shares"), device * kDouble * 10);
+    EXPECT_EQ(notes.bytes("logits"), device * kFloat * kTokens * m.vocab_size);
+    // Scores and weights of 128 queries of one sequence.
+    EXPECT_EQ(notes.bytes("attention"), device * kFloat * 2 * 128 * kTokens);
   }
+}
+
+TEST(PassArrays, HaveLogitsOf64TokensAtLeast) {
+  Config config;
+  config.model.vocab_size = 1 << 21;
+  EXPECT_EQ(HeadChunk(config, 100, MemoryKind::kDevice), 64);
+  EXPECT_EQ(HeadChunk(config, 10, MemoryKind::kDevice), 10);
+}
+
+// For each of three sequences of eight tokens: scores of four queries and their
+// weights; these in bf16, with eight keys; d_k and d_v of a head.
+TEST(PassArrays, HaveScratchForAttentionInBf16) {
+  EXPECT_EQ(kernels::AttentionScratchForBf16(3, 8, 2, 16, 4),
+            3 * (2 * 4 * 8 + 4 * 8 + 2 * 8 * 16));
+  // Flash attention: two numbers for each query of a head, in blocks of 128.
+  EXPECT_EQ(kernels::AttentionScratchForBf16(3, 129, 2, 128, 4),
+            3 * 2 * 2 * 256);
+}
+
+TEST(NumPasses, IsOneAtLeast) {
+  EXPECT_EQ(
+      NumPasses({.global_batch_sequences = 1, .balance_group_sequences = 2}),
+      1);
 }
 
 TEST(TreeBuffers, AreAsManyAsTheTreeIsDeep) {

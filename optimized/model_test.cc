@@ -169,6 +169,7 @@ TEST_P(ModelTest, CountsAreConsistent) {
   }
   EXPECT_EQ(step.stats.MeanActiveExperts(),
             static_cast<double>(all_active) / (3.0 * 76));
+  EXPECT_EQ((StepStats{.layers = {LayerStats()}}.MeanActiveExperts()), 0);
 }
 
 // Sequences see nothing of each other, and noise is keyed by global tokens: the

@@ -71,6 +71,7 @@ TEST_F(OptimizerTest, RefusesANormWhoseSquareTheSecondMomentCannotHold) {
   EXPECT_TRUE(Says(error(3e19f, 2e19), "is 3e+19, after clipping 2e+19,"));
   EXPECT_EQ(error(0.99e19f, 0), kNoError);
   EXPECT_EQ(error(0.99e19f, 2e19), kNoError);
+  EXPECT_EQ(error(3e19f, 1e19), kNoError);
   EXPECT_EQ(error(1e30f, 1), kNoError);
 }
 

@@ -110,9 +110,12 @@ struct RankModel {
 // rank.
 TEST_F(SimulatedRanks, TakeNoMemoryOfAnothersDevice) {
   simt::SetDeviceLimits({.devices = 2});
+  const int products = simt::CallsOf("cublasLtMatmul");
   const auto device = MakeDevice(OnCuda(), /*rank=*/1);
   EXPECT_FALSE(simt::HasContext(0));
   EXPECT_TRUE(simt::HasContext(1));
+  // Loads the code for products of each kind.
+  EXPECT_EQ(simt::CallsOf("cublasLtMatmul") - products, 3);
 }
 
 TEST_F(SimulatedRanks, ThatShareADeviceTrainToTheBitsOfOneProcess) {
@@ -414,18 +417,17 @@ TEST_F(SimulatedRanks, HaveModelsThatWereMadeForThem) {
 TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
   const Config config = DeviceConfig(2);
   const MemoryPlan plan = PlanUpdates(config, 2);
-  EXPECT_THROW(RunInProcessRanks(
-                   2,
-                   [&](Communicator& communicator) {
-                     const RankModel rank(config, communicator);
-                     communicator.Barrier();
-                     simt::SetDeviceLimits(
-                         {.memory = simt::LiveBytes() +
-                                    static_cast<size_t>(plan.bytes() / 2)});
-                     const auto updater = rank.model->MakeUpdater(
-                         communicator, CarrierKind::kHost);
-                   }),
-               EnvironmentError);
+  const auto make = [&](Communicator& communicator) {
+    const RankModel rank(config, communicator);
+    communicator.Barrier();
+    simt::SetDeviceLimits(
+        {.memory = simt::LiveBytes() + static_cast<size_t>(plan.bytes() / 2)});
+    const auto updater =
+        rank.model->MakeUpdater(communicator, CarrierKind::kHost);
+  };
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { RunInProcessRanks(2, make); }),
+           "of memory left, and the next allocation needs ", "moments"));
 }
 
 // What each of two ranks throws in the end, if both update a model and the

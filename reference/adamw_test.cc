@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/testing/bounded.h"
@@ -138,6 +139,7 @@ TEST(ClipFactor, IsOneUpToTheNormAndOff) {
   EXPECT_EQ(ClipFactor(0.5, 1), 1);
   EXPECT_EQ(ClipFactor(1, 1), 1);
   EXPECT_EQ(ClipFactor(4, 1), 0.25);
+  EXPECT_EQ(ClipFactor(1, 0.5), 0.5);
   EXPECT_EQ(ClipFactor(4, 0), 1);    // off
   EXPECT_EQ(ClipFactor(0, 0.1), 1);  // no gradient, no division by 0
 }
@@ -150,12 +152,14 @@ TEST(GlobalNorm, IsPythagoras) {
 
 TEST_F(AdamWTest, NonFiniteGradientsAreRefusedByNameAndChangeNothing) {
   const Vector before = parameters_;
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           -std::numeric_limits<double>::infinity()}) {
+  for (const auto& [element, bad] :
+       {std::pair<int, double>{0, std::numeric_limits<double>::quiet_NaN()},
+        {5, -std::numeric_limits<double>::infinity()}}) {
     Vector gradients = Constant(1);
-    gradients[layout_.layers[1].router_weight + 5] = bad;
+    gradients[layout_.layers[1].router_weight + element] = bad;
     EXPECT_TRUE(Says(MessageOf<NumericsError>([&] { Update(0.1, gradients); }),
-                     "layers.1.router_weight", "element 5"));
+                     "layers.1.router_weight",
+                     "element " + std::to_string(element)));
   }
   EXPECT_TRUE(
       Says(MessageOf<NumericsError>([&] { Update(0.1, Constant(1e200)); }),

@@ -26,6 +26,7 @@ TEST(Attention, MatchesTheHandComputedWeights) {
   q(1, 0) = 2 * std::log(3.0);
   k(0, 0) = 1;
   v << 1, 2, 3, 4, 5, 6, 7, 8;
+  EXPECT_EQ(formula::AttentionLogits<double>(q, k)(0, 1), 0);
   const Matrix weights = Weights(q, k);
   EXPECT_EQ(weights(0, 0), 1);
   EXPECT_EQ(weights(0, 1), 0);
@@ -107,6 +108,9 @@ TEST(Attention, HeadsAndSequencesDoNotMix) {
 TEST(Attention, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(MultiHeadAttention(Matrix::Ones(5, 12), 2, 2), InternalError);
   EXPECT_THROW(MultiHeadAttention(Matrix::Ones(4, 14), 2, 2), InternalError);
+  EXPECT_THROW(
+      MultiHeadAttentionBackward(Matrix::Ones(5, 12), 2, 2, Matrix::Ones(5, 4)),
+      InternalError);
   EXPECT_THROW(MultiHeadAttentionBackward(Matrix::Ones(4, 12), 2, 2,
                                           Matrix::Ones(4, 12)),
                InternalError);

@@ -55,9 +55,9 @@ TEST(BudgetErrors, SayWhatIsWrong) {
       ConfigError);
   EXPECT_THROW(AllocateBudget(3, Vector()), ConfigError);
   EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {
-                     AllocateBudget(5, Row({0, 1, std::nan("")}));
+                     AllocateBudget(5, Row({std::nan(""), 1, 0}));
                    }),
-                   "layer 2"));
+                   "layer 0"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/testing/bounded.h"
+#include "core/testing/message_test_util.h"
 #include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
@@ -70,8 +71,13 @@ TEST(Expert, IsLinearInTheDownProjection) {
 
 TEST(Expert, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(
-      ExpertForward(Matrix::Ones(2, 4), Matrix::Ones(4, 6), Matrix::Ones(4, 4)),
+      ExpertForward(Matrix::Ones(2, 4), Matrix::Ones(4, 6), Matrix::Ones(3, 5)),
       InternalError);
+  EXPECT_TRUE(Says(MessageOf<InternalError>([&] {
+                     ExpertBackward(Matrix::Ones(2, 4), Matrix::Ones(4, 7),
+                                    Matrix::Ones(3, 4), Matrix::Ones(2, 4));
+                   }),
+                   "gate_up [4, 7], down [3, 4]"));
   EXPECT_THROW(ExpertBackward(Matrix::Ones(2, 4), Matrix::Ones(4, 6),
                               Matrix::Ones(3, 4), Matrix::Ones(3, 4)),
                InternalError);

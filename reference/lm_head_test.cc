@@ -81,6 +81,9 @@ TEST(TokenLosses, RefusesTargetsOutsideTheVocabulary) {
                DataError);
   EXPECT_THROW(TokenLosses(Matrix::Zero(1, 3), std::vector<int32_t>{-1}),
                DataError);
+  EXPECT_THROW(TokenLossesBackward(Matrix::Zero(1, 3), std::vector<int32_t>{3},
+                                   Vector::Ones(1)),
+               DataError);
   EXPECT_THROW(TokenLosses(Matrix::Zero(2, 3), std::vector<int32_t>{0}),
                InternalError);
 }
@@ -90,10 +93,10 @@ TEST(TokenLosses, NonFiniteLogitsAreRefusedByName) {
                            std::numeric_limits<double>::infinity(),
                            -std::numeric_limits<double>::infinity()}) {
     Matrix logits = Matrix::Zero(4, 7);
-    logits(2, 5) = bad;
+    logits(2, 0) = bad;
     EXPECT_TRUE(
         Says(MessageOf<NumericsError>([&] { TokenLosses(logits, kTargets); }),
-             "token 2 for vocabulary entry 5"))
+             "token 2 for vocabulary entry 0"))
         << bad;
   }
 }

@@ -144,6 +144,8 @@ TEST(BalanceTop, EqualShareOfAWholeBudgetIsThatWhole) {
 TEST(LoadBalanceErrors, RefuseAnEmptyGroup) {
   EXPECT_THROW(MegatronLoadBalance(0.01, 1, Matrix(0, 4)), ConfigError);
   EXPECT_THROW(ZLoss(0.01, Matrix(0, 4)), ConfigError);
+  EXPECT_THROW(ZLoss(0.01, Matrix(4, 0)), ConfigError);
+  EXPECT_THROW(ZLossGradient(0.01, Matrix(0, 4)), ConfigError);
   EXPECT_THROW(SoftLoadBalance(0.01, 1, Matrix(0, 4), BoolMatrix(0, 4)),
                ConfigError);
   EXPECT_THROW(MegatronLoadBalance(0.01, 5, Matrix::Zero(2, 4)), ConfigError);

@@ -103,8 +103,8 @@ TEST(LoadEntropy, IsLargestForAnEvenLoadAndZeroForOneExpert) {
   EXPECT_EQ(RelativeLoadEntropy({0, 9, 0}), 0);
   EXPECT_EQ(DeadExperts({0, 9, 0}), 2);
   // A single expert is neither idle nor preferred.
-  EXPECT_EQ(LoadEntropy({9}), 0);
-  EXPECT_EQ(RelativeLoadEntropy({9}), 1);
+  EXPECT_EQ(LoadEntropy({1}), 0);
+  EXPECT_EQ(RelativeLoadEntropy({1}), 1);
 }
 
 TEST(LoadEntropy, OfNoTokensIsZeroAndAllExpertsAreDead) {

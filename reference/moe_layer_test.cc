@@ -200,7 +200,7 @@ TEST(MoeLayer, RefusesShapesThatDoNotFit) {
   few.down_weight.pop_back();
   EXPECT_THROW(MoeLayerForward(settings, few, hidden), InternalError);
   MoeLayerWeights narrow = weights;
-  narrow.down_weight[1] = RandomMatrix(kDFfn, kDModel - 1, 11, 98);
+  narrow.down_weight[0] = RandomMatrix(kDFfn, kDModel - 1, 11, 98);
   EXPECT_THROW(MoeLayerForward(settings, narrow, hidden), InternalError);
   const RoutingReplay replay{BoolMatrix::Constant(kTokens, 3, true), {}};
   EXPECT_THROW(MoeLayerForward(settings, weights, hidden, &replay),
@@ -209,6 +209,10 @@ TEST(MoeLayer, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(
       MoeLayerBackward(settings, weights, hidden, saved, hidden.topRows(2), 1),
       InternalError);
+  MoeLayerWeights many = weights;
+  many.down_weight.push_back(weights.down_weight[0]);
+  EXPECT_THROW(MoeLayerBackward(settings, many, hidden, saved, hidden, 1),
+               InternalError);
 }
 
 }  // namespace

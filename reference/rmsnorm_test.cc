@@ -71,7 +71,7 @@ TEST(RmsNorm, GradientIsOrthogonalToTheTokenWithoutEpsilon) {
 }
 
 TEST(RmsNorm, RefusesAWeightOfAnotherWidth) {
-  EXPECT_THROW(RmsNormForward(Matrix::Ones(2, 4), Vector::Ones(3), 1e-5),
+  EXPECT_THROW(RmsNormForward(Matrix::Ones(2, 4), Vector::Ones(5), 1e-5),
                InternalError);
   EXPECT_THROW(RmsNormBackward(Matrix::Ones(2, 4), Vector::Ones(4), 1e-5,
                                Matrix::Ones(2, 3)),

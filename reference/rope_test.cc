@@ -66,7 +66,7 @@ TEST(Rope, PreservesTheLengthOfEveryPair) {
 }
 
 TEST(Rope, RestartsInEverySequenceAndLeavesValuesAlone) {
-  const int kSequences = 3, kLength = 4, kHeads = 2, kDModel = 8;
+  const int kSequences = 2, kLength = 4, kHeads = 3, kDModel = 12;
   const Matrix qkv = RandomMatrix(kSequences * kLength, 3 * kDModel, 4, 1);
   const Matrix out = RopeForward(qkv, kSequences, kHeads, 10000);
   EXPECT_EQ(out.rightCols(kDModel), qkv.rightCols(kDModel));
@@ -85,6 +85,8 @@ TEST(Rope, RefusesOddHeadsAndShapesThatDoNotDivide) {
   EXPECT_THROW(RotateHeads(Matrix::Ones(2, 6), 4, 10000), InternalError);
   EXPECT_THROW(RopeForward(Matrix::Ones(5, 12), 2, 2, 10000), InternalError);
   EXPECT_THROW(RopeForward(Matrix::Ones(4, 14), 2, 2, 10000), InternalError);
+  EXPECT_THROW(RopeForward(Matrix::Ones(4, 6), 2, 2, 10000), InternalError);
+  EXPECT_THROW(RopeBackward(Matrix::Ones(5, 12), 2, 2, 10000), InternalError);
 }
 
 }  // namespace

@@ -210,10 +210,10 @@ TEST(RouterErrors, NameTokenAndExpert) {
   for (RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed}) {
     for (double bad : bad_values) {
       Matrix scores = RandomMatrix(3, 4, 99, 60);
-      scores(2, 1) = bad;
+      scores(2, 0) = bad;
       EXPECT_TRUE(Says(MessageOf<NumericsError>(
                            [&] { RouterForward({.kind = kind}, scores); }),
-                       "token 2, expert 1"))
+                       "token 2, expert 0"))
           << bad;
     }
   }
@@ -248,11 +248,16 @@ TEST(RouterErrors, RefuseSettingsOutsideTheirRange) {
   bad.mean_active = std::nan("");
   EXPECT_THROW(RouterForward(bad, scores), ConfigError);
   bad = good;
-  bad.temperature = 0;
-  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  bad.temperature = 0;  // LapSum refuses it, too, but in other words
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { RouterForward(bad, scores); }),
+                   "router: temperature"));
   bad = good;
-  bad.cutoff = std::nan("");
-  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  for (const double cutoff : {-0.1, std::nan("")}) {
+    bad.cutoff = cutoff;
+    EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  }
+  bad.kind = RouterKind::kSparse;  // has no cutoff
+  EXPECT_NO_THROW(RouterForward(bad, scores));
 }
 
 TEST(RouterErrors, RefuseGradientsOfAnotherSize) {
@@ -262,8 +267,10 @@ TEST(RouterErrors, RefuseGradientsOfAnotherSize) {
   const Matrix more = Matrix::Ones(3, 4);
   EXPECT_NO_THROW(RouterBackward(settings, scores, saved, scores));
   EXPECT_THROW(RouterBackward(settings, scores, saved, more), InternalError);
-  EXPECT_THROW(RouterBackward(settings, scores.topRows(1), saved, scores),
-               InternalError);
+  const Matrix one = scores.topRows(1);
+  EXPECT_TRUE(Says(MessageOf<InternalError>(
+                       [&] { RouterBackward(settings, one, saved, one); }),
+                   "[2, 4] for scores [1, 4]"));
   EXPECT_THROW(SoftWeightsBackward(settings, scores, more), InternalError);
 }
 

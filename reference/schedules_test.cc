@@ -11,12 +11,14 @@ namespace {
 // The error of a few operations on numbers up to the peak of a schedule.
 double Ulps(double peak) { return 8 * 0x1p-52 * peak; }
 
-TEST(LearningRate, WithNothingButWarmUpEndsAtThePeak) {
+TEST(LearningRate, WarmUpBeginsAtZeroAndMayEndAtThePeak) {
   TrainingConfig training;
   training.steps = 10;
   training.warmup_fraction = 1;
   EXPECT_NEAR(LearningRate(training, 10), 1e-3, Ulps(1e-3));
   EXPECT_NEAR(LearningRate(training, 5), 5e-4, Ulps(1e-3));
+  training.warmup_fraction = 0.05;  // half a step
+  EXPECT_EQ(LearningRate(training, 0), 0);
 }
 
 TEST(Temperature, EndsWhereItIsToldTo) {

@@ -11,6 +11,8 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "reference/decoder_block.h"
+#include "reference/flat_parameters.h"
 #include "reference/testing/tiny_model.h"
 #include "reference/transformer.h"
 
@@ -82,6 +84,15 @@ TEST_F(BadInputTest, SizesThatDoNotFitAreRefused) {
   tokens_.targets.push_back(0);
   tokens_.num_sequences = 3;
   EXPECT_TRUE(Says(Message<InternalError>(parameters_), "3 sequences"));
+}
+
+// A ninth weight is never read: nothing else would notice it.
+TEST_F(BadInputTest, ABlockWithTooWideANormIsRefused) {
+  DecoderBlockWeights weights =
+      ReadBlock(config_.model, layout_, 0, parameters_);
+  weights.attention_norm = Vector::Ones(9);
+  EXPECT_THROW(DecoderBlockForward({}, weights, Matrix::Ones(12, 8)),
+               InternalError);
 }
 
 }  // namespace

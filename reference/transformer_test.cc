@@ -346,6 +346,7 @@ TEST(Allocations, MatchHandComputedValues) {
   EXPECT_EQ(fixed[1].mean_active, 1.5);
   EXPECT_EQ(fixed[1].cutoff, 2 * 1.5 / 5);
   EXPECT_EQ(fixed[1].max_active, 3);  // ceil(3 - 1e-6)
+  EXPECT_THROW(Allocations(config, Vector(), routing), InternalError);
 
   config.router.kind = RouterKind::kSparse;
   config.router.mean_active_experts = 2;

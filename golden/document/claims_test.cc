@@ -73,6 +73,7 @@ TEST(PublishedVerdict, EqualityNeedsPoints) {
   EXPECT_EQ(Verdict({2, 2}, "==", {2, 2}), "HOLDS");
   EXPECT_EQ(Verdict({1, 2}, "==", {1, 2}), kOpen);
   EXPECT_EQ(Verdict({1, 2}, "==", {3, 3}), "REFUTED");
+  EXPECT_EQ(Verdict({1, 2}, "==", {2, 2}), kOpen);
 }
 
 TEST(PublishedVerdict, KnowsNumbersAndEmptyCells) {
@@ -83,7 +84,12 @@ TEST(PublishedVerdict, KnowsNumbersAndEmptyCells) {
   claim.op = "<";
   claim.right = "2.5";
   EXPECT_EQ(PublishedVerdict(TwoCells({1, 2}, {1, 0}), claim), "HOLDS");
-  claim.left = "other:a";
+  for (const char* left : {"other:a", "r:c", "r"}) {
+    claim.left = left;
+    EXPECT_EQ(PublishedVerdict(TwoCells({1, 2}, {1, 0}), claim), "NO_DATA");
+  }
+  claim.left = "r:a";
+  claim.scope = "u";
   EXPECT_EQ(PublishedVerdict(TwoCells({1, 2}, {1, 0}), claim), "NO_DATA");
 }
 
@@ -166,6 +172,7 @@ TEST(ComparableWidth, IsThatOfThePublishedVerdictAndOnlyForThatOperator) {
   EXPECT_NEAR(ComparableWidth(document, claim), 1.96 * std::sqrt(0.5), 1e-12);
   claim.right = "50";  // has no noise
   EXPECT_NEAR(ComparableWidth(document, claim), 1.96 * 0.5, 1e-12);
+  claim.right = "r:b";
   cells[0] = {};
   EXPECT_EQ(ComparableWidth(document, claim), 0);
 }

@@ -104,7 +104,9 @@ std::vector<BadDocument> BadDocuments() {
        [](Document* d) { d->claims[1].published_verdict = "TRUE"; },
        "'/claims/published_verdict[1]' is 'TRUE'", "HOLDS"},
       {"note_unknown", [](Document* d) { LossCell(d).notes = {"N99"}; },
-       "refers in row owt/sparse/k1 to the note 'N99'", "add the note"},
+       "'/tables/main/cells' refers in row owt/sparse/k1 to the note 'N99', "
+       "which is not in /notes; ",
+       "add the note"},
   };
 }
 
@@ -250,7 +252,7 @@ TEST(FirstProblem, KnowsEveryCharacterThatAnIdMayHave) {
   };
   for (int c = 0; c < 256; ++c) {
     const std::string character(1, static_cast<char>(c));
-    const std::string id = "k" + character;
+    const std::string id = "los" + character;  // "loss": as a column
     // A row that no claim and no note names.
     const std::string row = ProblemOf([&](Document* d) {
       Row third = d->tables[0].rows[1];
@@ -350,8 +352,9 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
       {items(1838, {1130}), items(1838, {1129}),
        count + "1129 of 1838, but the text is 61.53; give the counts whose"},
       {items(1838, {1132}), items(1838, {1133}), count + "1133 of 1838, but"},
-      {items(3, {1}, "33"), items(3, {0}, "35"),
-       count + "0 of 3, but the text is 35"},
+      // A unit and an item: 50.1.
+      {items(2, {0}, "50.0"), items(2, {0}, "50.3"),
+       count + "0 of 2, but the text is 50.3"},
       {percent(0, "0.00"), percent(-1e-9, "0.00"),
        beside + "-1e-09; a proportion is given in percent, from 0 to 100"},
       {percent(100, "100.00"), percent(100.001, "100.00"),
@@ -364,7 +367,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
       {loss(2, 2.5, 3, "2.4"), loss(2, 2.5, 3, "2.3"),
        printed + "'2.3', but the value is 2.5; print the value"},
       {loss(1, 2, 3, "1"), loss(1, 2, 3, "0"), "but the value is 2; "},
-      {loss(1, 2, 3, "3"), loss(1, 2, 3, "4"), "but the value is 2; "},
+      {loss(-1, 0, 1, "1"), loss(-1, 0, 1, "2"), "but the value is 0; "},
       {deviation(0, 2), deviation(0, 1),
        sd + "0 with 1 run(s); a deviation is at least 0 and needs two runs"},
       {deviation(0, 2), deviation(-1e-9, 2), sd + "-1e-09 with 2 run(s); "},
@@ -437,9 +440,10 @@ TEST(FirstProblem, KnowsEveryPlaceThatANoteMayConcern) {
   auto problem_of = [](const std::string& place) {
     return ProblemOf([&](Document* d) { d->notes[0].concerns[0] = place; });
   };
-  for (const char* place : {"main", "a_table_without_rows", "main/piqa",
-                            "main/owt/sparse/k2", "main/owt/sparse/k2/params",
-                            "claim/lower", "claim/at_most", "text/a"}) {
+  for (const char* place :
+       {"main", "a_table_without_rows", "main/loss", "main/piqa",
+        "main/owt/sparse/k2", "main/owt/sparse/k2/params", "claim/lower",
+        "claim/at_most", "text/a"}) {
     EXPECT_EQ(problem_of(place), "") << place;
   }
   for (const char* place :

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -105,7 +106,7 @@ TEST(ReadDocument, RefusesTwoSharesOfFlipsForOneCell) {
         PutDataset(file, group + "/row", Integers{1, 1});
         PutDataset(file, group + "/share", Numbers{0.5, 0.5});
       },
-      group + "/row", "has row 1 more than once");
+      group + "/row' has row 1 more than once", "write the file again");
 }
 
 // A single place in the file says whether a cell has an optional number.
@@ -114,13 +115,14 @@ TEST(ReadDocument, RefusesWhatIsThereAndIsNot) {
       [](hid_t file) {
         PutDataset(file, kLoss + "/sd_known", std::vector<uint8_t>{0, 0});
       },
-      kLoss + "/sd[0]", "is 0.004 although sd_known is 0");
+      kLoss + "/sd[0]' is 0.004 although sd_known is 0",
+      "write the file again");
   ExpectRefused(
       [](hid_t file) {
         PutDataset(file, kTable + "/cells/piqa/count_N", Integers{0, 1838});
       },
-      kTable + "/cells/piqa/counts/row",
-      "gives a count for row 0, whose count_N is 0");
+      kTable + "/cells/piqa/counts/row' gives a count for row 0, whose",
+      "count_N is 0");
 }
 
 TEST(ReadDocument, RefusesWrongTypes) {
@@ -139,7 +141,7 @@ TEST(ReadDocument, RefusesWrongTypes) {
       [&](hid_t file) {
         PutDataset(file, value, Numbers{2.5, 3.5}, {2, 1});
       },
-      value, "has 2 dimensions, not 1");
+      value + "' has 2 dimensions, not 1", "write the file again");
   ExpectRefused([](hid_t file) { PutGroup(file, kTable + "/rows"); },
                 kTable + "/rows", "is a group, but a dataset is needed");
 }
@@ -147,12 +149,12 @@ TEST(ReadDocument, RefusesWrongTypes) {
 TEST(ReadDocument, RefusesRaggedColumns) {
   ExpectRefused(
       [](hid_t file) { PutDataset(file, kLoss + "/value", Numbers{2.5}); },
-      kLoss + "/value", "has 1 entries, but 2 are needed");
+      kLoss + "/value' has 1 entries, but 2 are needed", "one for each row");
   ExpectRefused(
       [](hid_t file) {
         PutDataset(file, kLoss + "/text", Strings{"2.5", "3.5", "4"});
       },
-      kLoss + "/text", "has 3 entries, but 2 are needed");
+      kLoss + "/text' has 3 entries, but 2 are needed", "one for each row");
 }
 
 TEST(ReadDocument, RefusesNanInTheFile) {
@@ -183,9 +185,24 @@ TEST(ReadDocument, RefusesNamesAndVersionsItDoesNotKnow) {
       [](hid_t file) { PutAttribute<int64_t>(file, "/", "schema_version", 2); },
       "'/@schema_version' is 2, but this program reads 1",
       "write the file again");
-  ExpectRefused(
-      [](hid_t file) { PutAttribute<int64_t>(file, kTable, "position", 2); },
-      "'" + kTable + "@position' is 2", "each of 0..1 is needed once");
+  for (const int64_t position : {-1, 2}) {
+    ExpectRefused(
+        [&](hid_t file) {
+          PutAttribute<int64_t>(file, kTable, "position", position);
+        },
+        "'" + kTable + "@position' is " + std::to_string(position),
+        "each of 0..1 is needed once");
+  }
+  // The second would be 2 in 32 bits.
+  const std::pair<int64_t, const char*> kDecimals[] = {
+      {-5, "-1"}, {(int64_t{1} << 32) + 2, "1000"}};
+  for (const auto& [decimals, clamped] : kDecimals) {
+    ExpectRefused(
+        [stored = decimals](hid_t file) {
+          PutAttribute<int64_t>(file, kLoss, "decimals", stored);
+        },
+        "'" + kLoss + "@decimals' is " + clamped, "use 0 to 12");
+  }
 }
 
 TEST(ReadDocument, RefusesTwoTablesInOnePlace) {

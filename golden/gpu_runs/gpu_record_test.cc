@@ -89,6 +89,10 @@ TEST_F(GpuRecordFile, RefusesEveryChangedByte) {
         RefusalOf([&](std::string* bytes) { (*bytes)[i] ^= 1; });
     EXPECT_TRUE(Says(text, "changed.jsonl", "run_all.sh")) << "byte " << i;
   }
+  EXPECT_TRUE(Says(RefusalOf([](std::string* bytes) {
+                     *bytes = Replaced(*bytes, "\"test\"", "\"rest\"");
+                   }),
+                   "changed.jsonl:1: the line was changed after it was "));
 }
 
 TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
@@ -106,7 +110,8 @@ TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
   };
   EXPECT_TRUE(Says(without(0), ":1: ", "number 0"));
   EXPECT_TRUE(Says(without(1), ":2: ", "number 1"));
-  EXPECT_TRUE(Says(without(3), "no line of kind \"end\""));
+  EXPECT_TRUE(Says(without(3), "changed.jsonl: the run was cut off: ",
+                   "no line of kind \"end\""));
   // An "end" line exists but is not last.
   Write({RunLine(), EndLine(), CheckLine()});
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); }),
@@ -119,12 +124,12 @@ TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
       Says(RefusalOf([&](std::string* bytes) { bytes->resize(begins[3] + 9); }),
            ":4: ", "torn"));
   EXPECT_TRUE(Says(RefusalOf([](std::string* bytes) { bytes->clear(); }),
-                   "begins with a line of kind \"run\""));
-  EXPECT_TRUE(Says(RefusalOf([](std::string* bytes) {
-                     bytes->append(static_cast<size_t>(kMaxGpuRecordBytes),
-                                   '\n');
-                   }),
-                   "too many", "16777216"));
+                   "changed.jsonl: a record begins with a line of kind "));
+  EXPECT_TRUE(Says(
+      RefusalOf([](std::string* bytes) {
+        bytes->append(static_cast<size_t>(kMaxGpuRecordBytes), '\n');
+      }),
+      "changed.jsonl: ", " bytes are too many: ", "has at most 16777216;"));
 }
 
 // The hash of a line is that of its members, whatever stands between them.
@@ -167,14 +172,15 @@ TEST_F(GpuRecordFile, RefusesLinesThatAreNone) {
   EXPECT_TRUE(Says(refusal({{"name", "x"}}), "null", "unknown"));
   EXPECT_TRUE(Says(refusal(Json::array()), "unknown"));
   EXPECT_TRUE(Says(refusal(changed(CheckLine(), "colour", 1)), "\"colour\""));
-  EXPECT_TRUE(
-      Says(refusal(changed(CheckLine(), "passed", 1)), "\"passed\"", "1"));
+  EXPECT_TRUE(Says(refusal(changed(CheckLine(), "passed", 1)),
+                   "jsonl:1: \"passed\" of kind \"check\" cannot be 1;"));
   EXPECT_TRUE(Says(refusal(changed(CheckLine(), "utilisation", "much")),
                    "\"utilisation\"", "much"));
   // One more than an int64_t can hold.
   EXPECT_TRUE(Says(refusal(changed(RunLine(), "version", uint64_t{1} << 63)),
                    "\"version\"", "9223372036854775808"));
-  EXPECT_TRUE(Says(refusal(without(CheckLine(), "text")), "has no \"text\""));
+  EXPECT_TRUE(Says(refusal(without(CheckLine(), "text")),
+                   "jsonl:1: a line of kind \"check\" has no \"text\";"));
   EXPECT_TRUE(
       Says(refusal(without(CheckLine(), "name")), "\"passed\"", "belong"));
   // Measured fields may be left out; the others keep their order.
@@ -209,7 +215,10 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
   for (const Json& line :
        {operation(true, 3, 1, 0.5), operation(true, 3, 0, 1.7),
         operation(true, 3, 0, "nan"), operation(true, 0, 0, 0.5)}) {
-    EXPECT_TRUE(Says(refusal(line, end(true, "")), "gemm cannot have passed"))
+    EXPECT_TRUE(Says(refusal(line, end(true, "")),
+                     "record.jsonl: gemm cannot have passed with " +
+                         line["failures"].dump() + " failures in " +
+                         line["cases"].dump() + " cases and a largest "))
         << line.dump();
   }
   for (const Json& line :
@@ -219,7 +228,8 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
         << line.dump();
   }
 
-  const std::string about = "does not match the failures before it";
+  const std::string about =
+      "record.jsonl: the line of kind \"end\" does not match the failures";
   const Json failed = operation(false, 3, 1, 1.7);
   const auto stage = [](const char* outcome) {
     return Json{
@@ -238,6 +248,10 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
     // The run's time ran out.
     EXPECT_EQ(refusal(stage(outcome), end(false, "")), kNoError) << outcome;
   }
+  // A stage is named unless a line of its own is.
+  Write({RunLine(), failed, stage("failed"), stage("crashed"),
+         end(false, gemm + "; stage \"x\" (crashed)")});
+  EXPECT_EQ(ReadGpuRecord(path_).lines.size(), 5u);
 }
 
 // The end names everything that failed, however much that is.
@@ -257,6 +271,21 @@ TEST_F(GpuRecordFile, ReadsAnEndThatWasCut) {
   EXPECT_TRUE(
       ReadGpuRecord(path_).Only("end")["failed"].get<std::string>().ends_with(
           "[cut]"));
+}
+
+TEST_F(GpuRecordFile, CutsLongTextsBetweenCharacters) {
+  const auto written = [&](const std::string& text) {
+    Json line = CheckLine();
+    line["text"] = text;
+    Write({RunLine(), line, EndLine()});
+    return ReadGpuRecord(path_).lines[1]["text"].get<std::string>();
+  };
+  const std::string most(kMaxGpuTextBytes, 'x');
+  EXPECT_EQ(written(most), most);
+  EXPECT_EQ(written(most + "y"), most + " [cut]");
+  // The limit is between the bytes of this letter; the last text has none.
+  EXPECT_EQ(written(most.substr(1) + "\xc3\xa5"), most.substr(1) + " [cut]");
+  EXPECT_EQ(written(std::string(kMaxGpuTextBytes + 1, '\x80')), " [cut]");
 }
 
 TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
@@ -300,12 +329,15 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
         {time, copy, product},
         {ceiling("copy", 2000), product, time},
         {copy, product, changed(time, "seconds", 0.2)},
-        {copy, product, changed(time, "share", 0.5 + 1e-8)},
+        {copy, product, changed(time, "share", 0.5 + 7e-10)},
         {copy, product, changed(time, "share", "nan")}}) {
     EXPECT_NE(refusal(lines), kNoError) << lines.back().dump();
   }
-  EXPECT_TRUE(
-      Says(refusal({time}), "share of += bf16 is 0.5", "ceilings give 0"));
+  EXPECT_EQ(refusal({copy, product, changed(time, "share", 0.5 + 2e-10)}),
+            kNoError);
+  EXPECT_TRUE(Says(refusal({time}),
+                   "record.jsonl: the share of += bf16 is 0.5, but its seconds "
+                   "and the ceilings give 0;"));
   // Impossible numbers.
   for (const Json& value : {Json(0), Json(-1), Json("nan"), Json("inf")}) {
     EXPECT_TRUE(Says(refusal({changed(time, "seconds", value)}), "\"seconds\""))
@@ -314,10 +346,12 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
         << value;
   }
   EXPECT_TRUE(Says(refusal({changed(CheckLine(), "utilisation", -1)}),
-                   "\"utilisation\" of kind \"check\" cannot be -1"));
+                   "jsonl: \"utilisation\" of kind \"check\" cannot be -1"));
   // The same finding twice.
-  EXPECT_TRUE(Says(refusal({copy, product, time, time}), "two lines",
-                   "\"time\"", "+= in bf16"));
+  EXPECT_TRUE(
+      Says(refusal({copy, product, time, time}),
+           "record.jsonl: there are two lines of kind \"time\" about += "
+           "in bf16"));
   const auto operation = [](bool passed, const char* precision) {
     return Json{{"kind", "operation"},        {"name", "gemm"},
                 {"precision", precision},     {"sources", "x"},
@@ -338,7 +372,7 @@ TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
       changed(CheckLine(), "name", "bits of gemm fp32"), "passed", false);
   for (const Json& line : {operation(false, "fp32"), other_bits}) {
     EXPECT_TRUE(Says(refusal({line, stage("passed")}),
-                     "stage \"x\" cannot have passed"));
+                     "record.jsonl: stage \"x\" cannot have passed"));
     for (const char* outcome : {"failed", "not run"}) {
       EXPECT_EQ(refusal({line, stage(outcome), stage("passed")}), kNoError);
     }
@@ -379,7 +413,7 @@ TEST_F(GpuRecordFile, RefusesTimesOfASimulatedDevice) {
                       {"seconds", 1.5}};
   Write({RunLine("simulated"), stage, EndLine()});
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); }),
-                   "simulated", "\"seconds\""));
+                   "record.jsonl: a simulated device has no \"seconds\""));
   Write({RunLine("cuda"), stage, EndLine()});
   EXPECT_EQ(ReadGpuRecord(path_).lines[1], stage);
 }
@@ -389,7 +423,7 @@ TEST_F(GpuRecordFile, RefusesAnotherVersion) {
   run["version"] = kGpuRecordVersion + 1;
   Write({run, EndLine()});
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); }),
-                   "version"));
+                   "record.jsonl: the record is of version 2, and this "));
 }
 
 // However much is written, the record stays below its limit and ends properly.
@@ -418,6 +452,7 @@ TEST_F(GpuRecordFile, StaysBelowItsLimit) {
   EXPECT_TRUE(Says(text, "full"));
   // It is full no earlier than necessary: a MiB is reserved for the last lines.
   EXPECT_GT(written() + longest + (1 << 20), kMaxGpuRecordBytes);
+  EXPECT_LE(written() + (1 << 20), kMaxGpuRecordBytes);
   writer.Write(EndLine());
   EXPECT_LE(written(), kMaxGpuRecordBytes);
   const GpuRecord record = ReadGpuRecord(path_);

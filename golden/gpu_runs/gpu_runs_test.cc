@@ -82,11 +82,11 @@ TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
   EXPECT_TRUE(Says(refusal(Replaced(good, "\"probe\"", "\"dream\"")),
                    "run.h5: /lines:4: ", "\"dream\""));
   EXPECT_TRUE(Says(refusal(Replaced(good, "1099511627776", "0.5")),
-                   ":2: ", "\"memory_bytes\""));
+                   ":2: \"memory_bytes\" of kind \"facts\" cannot be 0.5;"));
   for (const std::string day :
        {"2026-13-45", "2026-02-30", "2026-1-2", "2026-11-22x", "x", ""}) {
     EXPECT_TRUE(Says(refusal(Replaced(good, "2026-11-22", day)),
-                     "there is no day \"" + day + "\""));
+                     "run.h5: /lines: there is no day \"" + day + "\""));
   }
   // Spelled like this, the lines would have the name of other ones.
   EXPECT_TRUE(Says(refusal(Replaced(good, "\"minutes\":", "\"minutes\": ")),
@@ -94,6 +94,7 @@ TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
   EXPECT_TRUE(Says(refusal(Replaced(good, "\"kind\":\"facts\"",
                                     "\"line\":1,\"kind\":\"facts\"")),
                    ":2: ", "\"line\" does not belong"));
+  EXPECT_TRUE(Says(refusal(good.substr(1)), ":1: the line is no JSON object"));
   EXPECT_TRUE(Says(refusal(good.substr(0, good.size() - 1)), ":6: ", "torn"));
   EXPECT_TRUE(Says(refusal(good.substr(0, good.find("{\"kind\":\"end\""))),
                    "run.h5: /lines: ", "cut off"));

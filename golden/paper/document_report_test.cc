@@ -31,11 +31,11 @@ Document Shown() {
   main.rows[0].cells[1].proportion->counts = {1130, 1131};
   main.rows[0].cells[1].deviation = 0.125;
   main.rows[0].cells[1].runs = 2;
-  main.rows[1].cells[0].flags.clear();
   document.notes[0].text = Words(21);
   document.notes[1].id = "N22";
-  for (int i = 0; i < 4; ++i) {
-    document.notes[1].concerns.push_back("text/a_rather_long_place");
+  // One ends where a line must; with the next but one a line would be longer.
+  for (const size_t length : {33u, 40u, 35u}) {
+    document.notes[1].concerns.push_back("text/" + std::string(length, 'x'));
   }
   document.notes.push_back({"N3", "Of the text.", {"text/abstract"}});
   auto claim = [&](const char* id, const char* left, const char* op,
@@ -73,10 +73,10 @@ TEST(DescribeTable, WritesEveryCellColumnAndMark) {
 word word word word word word word word word word word word word word word word word word word word
 word
 
-row                     loss          piqa  params
+row            loss                   piqa  params
 -------------  -------------  ------------  ------
 owt/sparse/k1  2.84 (0.004)*  61.53 (0.12)  107.74
-owt/sparse/k2              -  62.63 (0.5)!  156.94
+owt/sparse/k2  DIVERGED       62.63 (0.5)!  156.94
 
 column  unit        lane         margin  what it is
 ------  ----------  -----------  ------  ------------------
@@ -122,8 +122,9 @@ TEST(DescribeNotes, WrapsThemAndTheirPlaces) {
      word word
      on: main/owt/sparse/k1/loss, claim/lower
 N22 Another.
-     on: text/abstract, main, main/owt/sparse/k2, main/piqa, text/a_rather_long_place,
-         text/a_rather_long_place, text/a_rather_long_place, text/a_rather_long_place
+     on: text/abstract, main, main/owt/sparse/k2, main/piqa, text/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx,
+         text/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx,
+         text/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 N3 Of the text.
      on: text/abstract
 )");

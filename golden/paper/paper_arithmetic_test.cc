@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -17,6 +19,7 @@
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
 #include "golden/document/document.h"
+#include "golden/paper/paper_lookup.h"
 #include "golden/testing/document_test_util.h"
 
 namespace softmoe::golden {
@@ -188,6 +191,10 @@ TEST(CheckArithmetic, SeesAChangedDigit) {
             (Rules{"active_params_law", "expert_budget", "repeat"}));
   EXPECT_EQ(changed("main_results", 2, "train_ae", "3.01"),
             (Rules{"cap", "repeat"}));
+  // The cap of a learned allocation is below 4.0.
+  EXPECT_EQ(changed("main_results", 3, "train_ae", "4.0"),
+            (Rules{"cap", "repeat"}));
+  EXPECT_EQ(changed("compute", 0, "gpus", "1"), Rules{"hours"});
   EXPECT_EQ(changed("main_results", 2, "val_loss", "2.80"), Rules{"bold"});
   EXPECT_EQ(changed("compute", 7, "gpu_hours", "20.7"),
             (Rules{"hours", "soft_time"}));
@@ -253,6 +260,24 @@ TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
     }
     EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
                      bad.message));
+  }
+}
+
+TEST(PaperLookup, NamesWhatIsMissing) {
+  const Table& main = TableOf(Paper(), "main_results");
+  const Row& row = RowOf(main, "owt/sparse/k1");
+  EXPECT_EQ(ColumnOf(main, "mean_active_experts").id, "mean_active_experts");
+  const std::pair<std::function<void()>, std::string> kMissing[] = {
+      {[] { TableOf(Paper(), "main"); }, "table 'main'"},
+      {[&] { RowOf(main, "owt"); }, "row 'main_results/owt'"},
+      {[&] { ColumnOf(main, "arc_c"); }, "column 'main_results/arc_c'"},
+      {[&] { CellOf(main, row, "arc_c"); }, "column 'main_results/arc_c'"},
+      {[&] { NumberOf(main, row, "expansion_factor"); },
+       "number 'main_results/owt/sparse/k1/expansion_factor'"},
+      {[&] { FieldOf(Paper(), row, "gpu"); }, "field 'owt/sparse/k1/gpu'"}};
+  for (const auto& [look_up, missing] : kMissing) {
+    EXPECT_TRUE(Says(MessageOf<DataError>(look_up),
+                     "the document has no " + missing + ": only the paper's"));
   }
 }
 

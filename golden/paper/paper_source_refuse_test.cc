@@ -45,8 +45,9 @@ void ExpectSourceRefused(const std::string& name, const std::string& file,
 
 TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
   ExpectSourceRefused("verdict", "claims.toml", "\"REFUTED\"", "\"HOLDS\"",
-                      "says HOLDS of star_lower_loss.6, but the numbers give "
-                      "REFUTED");
+                      "'published' says HOLDS of star_lower_loss.6, but the "
+                      "numbers give REFUTED: c4/softmoe_star/k2/a2:val_loss < "
+                      "c4/sparse/k4:val_loss");
   ExpectSourceRefused("unknown_key", "paper.toml", "lane = \"exact\"",
                       "lame = \"exact\"",
                       "unknown key 'lame'; did you mean "
@@ -76,18 +77,22 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
                       "'main_results/arc_c', which "
                       "is not here");
   ExpectSourceRefused("column", "paper.toml", "\"arc_e\", \"val_loss\"]",
-                      "\"arc_d\", \"val_loss\"]", "names 'arc_d'");
+                      "\"arc_d\", \"val_loss\"]", "'columns' names 'arc_d'");
   ExpectSourceRefused("pattern", "paper.toml", "rows = [\"*/tau1.3\"]",
-                      "rows = [\"*/tau1.4\"]", "matches no row: */tau1.4");
+                      "rows = [\"*/tau1.4\"]",
+                      "'rows' matches no row: */tau1.4");
   ExpectSourceRefused(
       "exception", "paper.toml", "row = \"unstated/sparse/k2/jitter0.05\"",
-      "row = \"unstated/sparse/k2/jitter0.06\"", "names no cell");
+      "row = \"unstated/sparse/k2/jitter0.06\"",
+      "'exceptions' names no cell: unstated/sparse/k2/jitter0.06 piqa");
   ExpectSourceRefused("margin", "paper.toml", "margin = 0.03\n", "",
                       "val_loss@margin' is missing");
   // As 32 bits: 2.
   ExpectSourceRefused("decimals", "paper.toml", "decimals = 1\n",
                       "decimals = 4294967298\n",
                       "@decimals' is 1000; use 0 to 12");
+  ExpectSourceRefused("negative", "paper.toml", "decimals = 1\n",
+                      "decimals = -5\n", "@decimals' is -1; use 0 to 12");
 }
 
 // Otherwise a misspelt margin, rounding or note would be silently lost.
@@ -118,24 +123,25 @@ TEST(BuildPaper, RefusesClaimsAndColumnsThatSayNothing) {
                       "\"owt/sparse/k4:val_loss\"]",
                       "[\"owt/softmoe_star/k1/a4:val_loss\", "
                       "\"owt/sparse/k4:val_loss\", \"3\"]",
-                      "must be pairs [LEFT, RIGHT]");
+                      "'pairs' must be pairs [LEFT, RIGHT]");
   ExpectSourceRefused("too_few", "claims.toml", "\"HOLDS\",\n", "",
-                      "has 5 verdicts for 6 pairs");
+                      "'published' has 5 verdicts for 6 pairs");
   ExpectSourceRefused("quantifier", "claims.toml", "of_cases = \"every\"",
                       "of_cases = \"all\"",
-                      "is 'all', but 'every' or 'most' is needed");
+                      "'of_cases' is 'all', but 'every' or 'most' is needed");
   ExpectSourceRefused("no_quantifier", "claims.toml", "of_cases = \"every\"\n",
                       "", "of_cases");
   ExpectSourceRefused("most", "claims.toml", "published_most = \"HOLDS\"",
                       "published_most = \"REFUTED\"",
-                      "says REFUTED of soft_piqa_not_lower, but its pairs give "
-                      "HOLDS");
+                      "'published_most' says REFUTED of soft_piqa_not_lower, "
+                      "but its pairs give HOLDS");
   ExpectSourceRefused("no_most", "claims.toml", "published_most = \"HOLDS\"\n",
                       "", "published_most");
   ExpectSourceRefused("not_most", "claims.toml", "of_cases = \"most\"",
                       "of_cases = \"every\"", "unknown key 'published_most'");
   ExpectSourceRefused("exact", "paper.toml", "exact = \"all\"",
-                      "exact = \"every\"", "must be 'all' or 'integers'");
+                      "exact = \"every\"",
+                      "'exact' must be 'all' or 'integers'");
 }
 
 }  // namespace

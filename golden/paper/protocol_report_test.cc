@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,30 @@ TEST(Protocol, N28HasTheNumbersThatAreComputed) {
   }
 }
 
+// T falls from 5 to 1 in 18000 steps.
+TEST(Protocol, ReadsTheActivityAtTheScheduleOfTheRow) {
+  for (const ProtocolReading& reading : Readings()) {
+    if (reading.row != kRows[1]) continue;
+    StillScores scores = {.num_experts = 32,
+                          .mean_active = 1.5,
+                          .max_active = 3,
+                          .tau = reading.tau,
+                          .spread = 0.02 * std::sqrt(640),
+                          .fallback_top1 = reading.fallback_top1};
+    const auto expect = [&](double temperature, double active, double zero) {
+      scores.temperature = temperature;
+      const StillActivity activity = ActivityOf(scores);
+      EXPECT_NEAR(active, activity.active_experts, 1e-9) << temperature;
+      EXPECT_NEAR(zero, activity.zero_active_fraction, 1e-9) << temperature;
+    };
+    expect(5, reading.start, reading.start_zero);
+    expect(3, reading.middle, reading.middle_zero);
+    expect(1, reading.end, reading.end_zero);
+    EXPECT_NEAR(reading.train_ae,
+                MeanActivity(scores, 5, 1, 18000).active_experts, 1e-9);
+  }
+}
+
 // At the listed spreads the curve has the printed Infer-AE; where none is
 // listed it stays on one side.
 TEST(Protocol, SpreadsGiveWhatIsPrinted) {
@@ -124,6 +149,7 @@ TEST(Protocol, DescribesEveryReading) {
   b.row = "owt/b";
   b.tau = 1.8;
   const std::string text = DescribeProtocol({a, b});
+  EXPECT_EQ(text.find("\n "), std::string::npos);  // nothing is indented
   for (const char* part :
        {"owt/a  ~1.200  top1", "0.10", "1.25", "33.3%", "2.00", "25.0%", "4.00",
         "12.5%", "1.73", "2.50", "1.53", "0.1, 2.3\n", "owt/b  1.800   none",

@@ -56,6 +56,12 @@ TEST(Equivalence, FailsOnlyWhereTheWholeIntervalIsOutside) {
             Status::kInconclusive);
   EXPECT_EQ(Judge(Measured(2.81, 3, 0.005), golden, 0.03), Status::kFail);
   EXPECT_EQ(Judge(Measured(2.69, 3, 0.005), golden, 0.03), Status::kFail);
+  // Limits are included.
+  const PooledDeviation noise = {0.25, 8};
+  EXPECT_EQ(Equivalence({0, {-0.5, 0.5}, 0, 1}, noise, 0.5), Status::kPass);
+  EXPECT_EQ(Equivalence({1, {0.6, 1}, 0, kLevel}, noise, 0.5), Status::kFail);
+  const Cell at_margin = Measured(1.5, 3, 0.25), one = Measured(1, 1, 0);
+  EXPECT_EQ(Compare(at_margin, one, noise, 0.5).p_outside, 1);
 }
 
 TEST(Equivalence, OneRunDecidesNothing) {
@@ -63,6 +69,7 @@ TEST(Equivalence, OneRunDecidesNothing) {
   const PooledDeviation noise = Pool({&ours});
   EXPECT_FALSE(noise.known());
   EXPECT_EQ(Judge(ours, Printed(2.75, 0.005), 0.03), Status::kInconclusive);
+  EXPECT_EQ(Compare(ours, Printed(2, 0), noise, 0.03).p_outside, 1);
   EXPECT_EQ(RunsNeeded(ours, Printed(2.75, 0.005), noise, 0.03, kLevel), 2);
 }
 
@@ -95,6 +102,7 @@ TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
   Cell unknown = Measured(1, 2, 0);
   unknown.deviation.reset();
   EXPECT_FALSE(RunsAreEqual(unknown));
+  EXPECT_FALSE(Pool({&unknown}).known());
 }
 
 // Counts agree by chance more often than answers do.
@@ -198,6 +206,19 @@ TEST(Compare, PercentagesAreAtLeastAsNoisyAsTheirItems) {
   EXPECT_NEAR(difference.half_width, 2.62, 0.5e-2);
   const Difference seeds = Compare(ours, golden, {5, 8}, 3.1);
   EXPECT_GT(seeds.half_width, 8);
+  // Roundings of a mean may lead beyond 100 %.
+  EXPECT_EQ(
+      Compare(Percentage(101, 1838, 3), golden, {0.01, 8}, 3.1).half_width,
+      Compare(Percentage(100, 1838, 3), golden, {0.01, 8}, 3.1).half_width);
+  // A deviation that is no number makes no interval, whatever the items say.
+  const Interval none = Compare(ours, golden, {NAN, 8}, 3.1).interval;
+  EXPECT_TRUE(std::isnan(none.low) && std::isnan(none.high));
+  // The items of one side alone say nothing.
+  const Cell far = Measured(80, 3, 0.4), plain = Measured(63, 1, 0);
+  const double p = Compare(far, plain, {1, 8}, 3.1).p_outside;
+  EXPECT_EQ(Compare(Percentage(80, 1838, 3), plain, {1, 8}, 3.1).p_outside, p);
+  EXPECT_EQ(Compare(far, golden, {1, 8}, 3.1).p_outside, p);
+  EXPECT_LT(p, 1);
 }
 
 // By the items alone: seeds that agree leave nothing to chance.

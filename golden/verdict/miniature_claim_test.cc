@@ -77,6 +77,7 @@ TEST(MiniatureClaim, GroupIsTheSmallestSparseKThatIsEnough) {
     return CaseOf(verdicts, "C1a.group", "gcide", "softmoe-star-2-calibrated")
         .label;
   };
+  EXPECT_EQ(label(0), "softmoe-star-2-calibrated - sparse-1");
   EXPECT_EQ(label(0.7), "softmoe-star-2-calibrated - sparse-1");
   EXPECT_EQ(label(2), "softmoe-star-2-calibrated - sparse-2");
   EXPECT_EQ(label(std::nextafter(2, 3)),
@@ -196,6 +197,10 @@ TEST(MiniatureClaim, AMeanHasTheErrorOfEachCorpusAsASource) {
                 kRounding);
     EXPECT_NEAR(source.freedom, part.freedom, 1e-9);
   }
+  MiniatureClaims on_one = FrozenClaims();
+  on_one.claims[5].measures[1].corpora = {"gcide"};
+  const MiniatureVerdicts alone = TestMiniature(on_one, MadeUpResults(on_one));
+  EXPECT_EQ(MeasureOf(alone, "C5.experts").cases[0].label, "mean of 2");
 }
 
 // What the verdict says beside its number, or why it has none.
@@ -245,7 +250,9 @@ TEST(MiniatureClaim, SaysWhatItRestsOn) {
     RunChange change;
     std::vector<std::string> texts;
   } kCases[] = {
-      {"C3.early", hardly_moves, {"less than 0.01"}},
+      {"C3.early",
+       hardly_moves,
+       {"softmoe-1.5-calibrated moves 0.0067 of its budget, less than 0.01"}},
       {"C4.balance",
        one_reading,
        {"no run has the reading megatron of the balance loss, which the claim "
@@ -272,13 +279,15 @@ TEST(MiniatureClaim, SaysWhatItRestsOn) {
        {"not pooled, for the rows scatter unequally (Bartlett, gcide"}},
       {"H1.halving",
        above_half,
-       {"at 2 times the trained tau, more than half"}},
+       {"keeps 1.87 of 3.60 active experts at 2 times the trained tau, more "
+        "than half"}},
       {"H1.halving", sparse_alike, {"sparse-1 is not surely above sparse-4"}},
   };
   for (const auto& each : kCases) {
-    EXPECT_TRUE(Says(MeasureOf(JudgeMadeUp(each.change), each.measure).reason,
-                     each.texts))
-        << each.measure;
+    const MiniatureVerdicts verdicts = JudgeMadeUp(each.change);
+    const std::string& reason = MeasureOf(verdicts, each.measure).reason;
+    EXPECT_TRUE(Says(reason, each.texts)) << each.measure;
+    EXPECT_FALSE(reason.ends_with("; ")) << reason;
   }
 }
 
@@ -336,9 +345,10 @@ TEST(MiniatureClaim, HellaswagIsNotTestableWhileNoRowIsAboveChance) {
     });
   };
   // 1.96 * sqrt(0.25 * 0.75 / 10042) = 0.0085 above chance.
-  const MiniatureVerdicts chance = judged(0.258, 0.25);
+  const MiniatureVerdicts chance = judged(0.2584, 0.25);
   EXPECT_EQ(ClaimOf(chance, "C6").status, kNotTestable);
   EXPECT_TRUE(Says(MeasureOf(chance, "C6.hellaswag").reason, "above chance"));
+  EXPECT_EQ(ClaimOf(judged(0.2586, 0.25), "C6").status, kUndecided);
   // The items' sampling noise is larger: 1.96 * sqrt(2) * 0.0045.
   const MiniatureVerdicts near = judged(0.287, 0.28);
   EXPECT_EQ(ClaimOf(near, "C6").status, kUndecided);

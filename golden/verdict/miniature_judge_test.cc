@@ -97,7 +97,7 @@ TEST(MiniatureJudge, RowsWithoutTwoSeedsInCommonAreNotCompared) {
     MiniatureRun& run = results.runs.emplace_back();
     run.row = seed <= 2 ? "r1" : "r2";
     run.corpus = "text";
-    run.seed = seed;
+    run.seed = seed <= 2 ? seed : seed - 1;  // one in common
     run.loss = 3 + 0.01 * static_cast<double>(seed * seed);
   }
   EXPECT_EQ(
@@ -133,6 +133,25 @@ TEST(PointsToClaim, GoesByTheEstimateAlone) {
   EXPECT_TRUE(at(Holds::kWithin, 0.49));
   EXPECT_FALSE(at(Holds::kWithin, -0.51));
   EXPECT_FALSE(at(Holds::kWithin, 0.51));
+  for (const Holds holds : {Holds::kBelow, Holds::kAbove, Holds::kWithin}) {
+    EXPECT_FALSE(at(holds, 0.5));
+  }
+}
+
+// With 8 seeds the variance 0.25 of 4 becomes 0.125, and 0.0625 of 2 becomes
+// 0.015625; 6 and 3 degrees of freedom become 14 and 21.
+TEST(TestCases, AMeanGoesByTheSeedsOfItsSources) {
+  const MiniatureMeasure measure;  // theta is below 0
+  std::vector<MiniatureCase> cases(1);
+  cases[0].estimate = -1;
+  cases[0].seeds = 2;
+  cases[0].sources = {{.error = 0.5, .freedom = 6, .seeds = 4},
+                      {.error = 0.25, .freedom = 3, .seeds = 2}};
+  TestCases(measure, 8, &cases);
+  const double freedom = std::pow(0.140625, 2) /
+                         (std::pow(0.125, 2) / 14 + std::pow(0.015625, 2) / 21);
+  EXPECT_NEAR(cases[0].p_shown, StudentCdf(-1 / 0.375, freedom), 1e-12);
+  EXPECT_EQ(SeedsNeeded(measure, cases, 1, 0.5), 2);
 }
 
 TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
@@ -173,7 +192,7 @@ TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
         if (run->row == "softmoe-2-calibrated" && run->corpus == "gcide" &&
-            i == 2) {
+            i >= 2) {
           run->loss = NAN;
         }
       });
@@ -183,6 +202,7 @@ TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
   // Nothing else of that run is used for a comparison, either.
   EXPECT_EQ(MeasureOf(verdicts, "C2.share").status, kNotTestable);
   EXPECT_EQ(MeasureOf(verdicts, "C4.balance").status, kNotTestable);
+  EXPECT_EQ(MeasureOf(verdicts, "C4.balance").cases[0].seeds, 0);
   // Three of four pairs remain, and three are needed.
   EXPECT_EQ(MeasureOf(verdicts, "C5.loss").status, kShown);
 }
@@ -345,6 +365,13 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
       bad, "sums of learning rates must not fall, but 0.5 follows 1");
   soft(&bad).allocation[1].learning_rate_sum = NAN;
   ExpectResultsRefused(bad, "sums of learning rates must not fall");
+  // The first step may be 0, before any learning.
+  bad = good;
+  soft(&bad).allocation[0].step = -1;
+  ExpectResultsRefused(bad, "steps must ascend, but -1 follows -1");
+  soft(&bad).allocation[0].step = 0;
+  soft(&bad).allocation[0].learning_rate_sum = 0;
+  EXPECT_NO_THROW(TestMiniature(FrozenClaims(), bad));
   bad = good;
   bad.throughput = {{1, {100, 0, 100}, "soft"}};
   ExpectResultsRefused(bad, "0 tokens/s is not a speed");

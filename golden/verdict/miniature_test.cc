@@ -122,14 +122,14 @@ TEST(LearningRateNeeded, IsInfiniteWhereNoLogitsGiveTheFinalShare) {
   run.allocation.emplace_back().allocation = {1, 1, 3, 3};
   MiniatureMeasure measure;
   measure.share_of_layers = 0.5;
-  measure.share_of_movement = 1;
+  measure.share_of_movement = 0.5;
   const auto needed = [&](double final_share) {
     measure.final_share = final_share;
     return LearningRateNeeded(measure, run);
   };
   EXPECT_EQ(needed(0.5), 0);
-  // Softmax of 0.35 against 0.15.
-  EXPECT_NEAR(needed(0.6), std::log(7.0 / 3) / 2, 1e-12);
+  // Half of the way from 0.25 to a softmax of 0.35 against 0.15.
+  EXPECT_NEAR(needed(0.6), std::log(0.3 / 0.2) / 2, 1e-12);
   for (const double share : {0.1, 0.25, 0.75, 0.9}) {
     EXPECT_EQ(needed(share), HUGE_VAL) << share;
   }
@@ -221,9 +221,9 @@ void ExpectRefused(const std::string& from, const std::string& to,
 }
 
 TEST(MiniatureClaims, FilesOfAnotherFormAreRefusedWithTheirPlace) {
-  ExpectRefused("procedure = 2", "procedure = 1", "must be 2");
+  ExpectRefused("procedure = 2", "procedure = 1", "'procedure' must be 2");
   ExpectRefused("measures = 12", "measures = 11",
-                "says 11 measures, but the claims have 12");
+                "'family' says 11 measures, but the claims have 12");
   ExpectRefused("level = 0.05", "lewel = 0.05", "'level' is missing");
   ExpectRefused("[family]", "[familiy]", "the table [family] is missing");
   ExpectRefused("[groups]", "[grups]", "the table [groups] is missing");

@@ -98,10 +98,13 @@ TEST(DescribeVerdicts, LeavesOutWhatThereIsNot) {
 OVERALL NOT_COMPARABLE (exit code 3)
 )");
   verdicts.recorded = Everything().recorded;
-  EXPECT_EQ(DescribeVerdicts(verdicts, {Status::kMistrusted}),
-            R"(row     column  golden  ours  delta  +-  margin  verdict   reason
-------  ------  ------  ----  -----  --  ------  --------  ------
-main/c  hours        7     8     +1   -       -  recorded  see N4
+  verdicts.recorded[0].ours = 8.0156789;
+  verdicts.recorded[0].difference = 0;
+  EXPECT_EQ(
+      DescribeVerdicts(verdicts, {Status::kMistrusted}),
+      R"(row     column  golden     ours  delta  +-  margin  verdict   reason
+------  ------  ------  -------  -----  --  ------  --------  ------
+main/c  hours        7  8.01568     +0   -       -  recorded  see N4
 
 Only recorded columns: nothing was judged.
 0 cells

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/attention.h"
+#include "kernels/cross_entropy.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
@@ -109,6 +110,17 @@ TEST(CallErrors, OfAttentionInBlocksOfNoQuery) {
   EXPECT_TRUE(Says(MessageOf<InternalError>(
                        [&] { isa_shim::AttentionForward(args, *queue); }),
                    "weights of no query"));
+  EXPECT_THROW(isa_shim::HeadCrossEntropy(HeadCrossEntropyArgs{}, *queue),
+               InternalError);  // logits of no token
+}
+
+TEST(CallErrors, OfAlgorithmsThatNoHeuristicHas) {
+  const auto make = [](int choice) {
+    (void)isa_shim::MakeQueueOfChoice(isa_shim::DeviceStream(), choice, 64);
+  };
+  EXPECT_THROW(make(-1), InternalError);
+  EXPECT_NO_THROW(make(0));
+  EXPECT_THROW(make(kProductChoices), InternalError);
 }
 
 }  // namespace

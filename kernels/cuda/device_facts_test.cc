@@ -15,6 +15,7 @@
 #include "kernels/adamw.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/flat_kernels.h"
+#include "kernels/cuda/nvidia_libraries.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/include/cuda_runtime_api.h"
 
@@ -22,13 +23,16 @@ namespace softmoe::kernels {
 namespace {
 
 // Values of cudaError_t.
-constexpr int kInitializationError = 3, kInsufficientDriver = 35,
-              kNoDevice = 100, kInvalidDevice = 101, kNoKernelImage = 209;
+constexpr int kMemoryAllocation = 2, kInitializationError = 3,
+              kInsufficientDriver = 35, kNoDevice = 100, kInvalidDevice = 101,
+              kNoKernelImage = 209;
 
 // RequireDevice refuses, with these phrases in this order.
 void ExpectRefused(const std::vector<std::string>& phrases) {
+  (void)cudaGetLastError();  // of another test
   const std::string text =
       MessageOf<EnvironmentError>([&] { (void)isa_shim::RequireDevice(); });
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   size_t at = 0;
   for (const std::string& phrase : phrases) {
     at = text.find(phrase, at);
@@ -46,8 +50,14 @@ TEST(DeviceFacts, NamesDeviceAndLibraries) {
   EXPECT_EQ(facts.model, "simulated device");
   EXPECT_EQ(facts.architecture, "sm_90");
   EXPECT_EQ(facts.libraries, "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0");
+  EXPECT_EQ(facts.id, "01" + std::string(30, '0'));
   EXPECT_EQ(isa_shim::WhyNoDevice(), "");
   EXPECT_EQ(simt::LiveAllocations(), 0);
+  // The sixteenth has number 16 where the first has 1.
+  simt::SetDeviceLimits({.devices = 16});
+  EXPECT_EQ(isa_shim::RequireDevice(15).id, "10" + std::string(30, '0'));
+  simt::SetDeviceLimits({});
+  (void)isa_shim::RequireDevice();
 }
 
 // Without a driver the real runtime reports driver version 0, and a driver that
@@ -57,6 +67,11 @@ TEST(DeviceFacts, NoDriver) {
   simt::FailCall("cudaGetDeviceCount", 1, kInsufficientDriver);
   ExpectRefused(
       {"no NVIDIA driver", "CUDA 13.0 or later", "nvidia-smi", "--gpus all"});
+  // It suffices that it has no version.
+  simt::FailCall("cudaDriverGetVersion", 1, kInitializationError);
+  ExpectRefused({"no NVIDIA driver", "cudaErrorInsufficientDriver"});
+  simt::FailCall("cudaRuntimeGetVersion", 1, kInitializationError);
+  ExpectRefused({"no CUDA runtime", "part of this program"});
 }
 
 TEST(DeviceFacts, ADriverThatIsTooOld) {
@@ -66,8 +81,8 @@ TEST(DeviceFacts, ADriverThatIsTooOld) {
 }
 
 TEST(DeviceFacts, TellsTheVersionOfADriverThatIsTooOld) {
-  simt::SetDeviceLimits({.driver = 12040});
-  EXPECT_TRUE(Says(isa_shim::WhyNoDevice(), "it is for CUDA 12.4",
+  simt::SetDeviceLimits({.driver = 12990});
+  EXPECT_TRUE(Says(isa_shim::WhyNoDevice(), "it is for CUDA 12.99",
                    "cuda-compat", "LD_LIBRARY_PATH"));
   simt::SetDeviceLimits({});
   EXPECT_EQ(isa_shim::WhyNoDevice(), "");
@@ -76,11 +91,13 @@ TEST(DeviceFacts, TellsTheVersionOfADriverThatIsTooOld) {
 TEST(DeviceFacts, TellsTheReleaseOfCublas) {
   for (const auto& [version, release] :
        {std::pair(130000, "13.0.0"), std::pair(120903, "12.9.3"),
-        std::pair(131112, "13.11.12")}) {
+        std::pair(129999, "12.99.99")}) {
     simt::SetDeviceLimits({.cublas = size_t(version)});
     EXPECT_TRUE(Says(isa_shim::RequireDevice().libraries,
                      ", cuBLASLt " + std::string(release)));
   }
+  EXPECT_EQ(NcclRelease(29999), "2.99.99");
+  EXPECT_EQ(NcclRelease(30000), "3.0.0");
   simt::SetDeviceLimits({});
 }
 
@@ -105,10 +122,13 @@ TEST(DeviceFacts, ContextsTakeMemory) {
 // Whoever asks CUDA for the last error afterwards, as libraries do, is not told
 // of it.
 TEST(DeviceFacts, MemoryThatThereIsNotIsNoLastError) {
-  simt::SetDeviceLimits({.memory = 4096});
+  simt::SetDeviceLimits({.memory = 4096, .context = 1024});
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
                        [] { (void)isa_shim::AllocateOnDevice(1 << 20); }),
-                   "1048576 bytes more are needed, 4096 of 4096 are free"));
+                   "1048576 bytes more are needed, 3072 of 4096 are free"));
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  simt::FailCall("cudaMallocHost", 1, kMemoryAllocation);
+  EXPECT_THROW((void)isa_shim::AllocateOnHost(8), EnvironmentError);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   simt::SetDeviceLimits({});
 }
@@ -158,11 +178,17 @@ TEST(DeviceFacts, VariablesThatChangeProductsAreRefused) {
 TEST(DeviceFacts, NoDevice) {
   simt::FailCall("cudaGetDeviceCount", 1, kNoDevice);
   ExpectRefused({"no CUDA device (driver 13.0)", "CUDA_VISIBLE_DEVICES"});
+  simt::SetDeviceLimits({.devices = 0});
+  const std::string text = isa_shim::WhyNoDevice();
+  simt::SetDeviceLimits({});
+  EXPECT_TRUE(text.starts_with("no CUDA device (driver 13.0)")) << text;
 }
 
 TEST(DeviceFacts, ADeviceThatDoesNotAnswer) {
-  simt::FailCall("cudaGetDeviceProperties", 1, kInvalidDevice);
-  ExpectRefused({"device 0 does not answer", "nvidia-smi"});
+  for (const char* call : {"cudaSetDevice", "cudaGetDeviceProperties"}) {
+    simt::FailCall(call, 1, kInvalidDevice);
+    ExpectRefused({"device 0 does not answer", "nvidia-smi"});
+  }
 }
 
 TEST(DeviceFacts, AnotherArchitecture) {

@@ -127,6 +127,7 @@ void CheckGemms() {
     check(16, 1, 33, false, true, accumulate);
     check(3, 4, 0, true, true, accumulate);
     check(0, 4, 3, false, false, accumulate);
+    check(3, 0, 4, false, false, accumulate);
   }
 }
 
@@ -157,7 +158,7 @@ void CheckBuckets() {
       const auto queue = isa_shim::MakeQueue(run.stream(), 1 << 16);
       const int64_t before = simt::CallsOf(kHeuristic);
       const int64_t products_before = simt::CallsOf(kProduct);
-      for (const int64_t rows : {33, 34, 36, 35, 37}) {
+      for (const int64_t rows : {33, 37, 34, 36, 35}) {
         ProductArgs products =
             ProductOf(run.Complete(GemmArgs{.m = transpose_a ? 3 : rows,
                                             .n = 5,
@@ -196,6 +197,9 @@ void CheckEmptySums() {
     products.count = kCount;
     products.stride_c = kStride;
     queue->Multiply(products);
+    products.product.k = 1;
+    products.count = 0;
+    queue->Multiply(products);  // nothing
     Check(cudaStreamSynchronize(run.stream()));
     const std::vector<float> after = run.Read(c, kCount * kStride);
     for (int64_t i = 0; i < kCount * kStride; ++i) {
@@ -255,6 +259,15 @@ void CheckFlashAttention() {
   check(1, 70, 2, 128);
 }
 
+// Each queue gave back the streams beside its own, and all events.
+void CheckNothingIsLeft() {
+  using simt::CallsOf;
+  if (CallsOf("cudaStreamCreateWithFlags") != CallsOf("cudaStreamDestroy") ||
+      CallsOf("cudaEventCreateWithFlags") != CallsOf("cudaEventDestroy")) {
+    Fail("streams or events are left");
+  }
+}
+
 }  // namespace
 }  // namespace softmoe::kernels
 
@@ -266,5 +279,6 @@ int main() {
   softmoe::kernels::CheckOperations<float>();
   softmoe::kernels::CheckOperations<softmoe::kernels::Bf16>();
   softmoe::kernels::CheckFlashAttention();
+  softmoe::kernels::CheckNothingIsLeft();
   return softmoe::kernels::Summary();
 }

@@ -54,9 +54,9 @@ std::chrono::milliseconds patience_at_end = kPatienceAtEnd;
 std::atomic<int> links_ended{0};
 
 void Run(RankThread& own) {
+  UseDevice(own.rank);
+  CUstream_st* const stream = MakeStream();
   try {
-    UseDevice(own.rank);
-    CUstream_st* const stream = MakeStream();
     {
       const auto link = JoinLink(
           own.id, own.rank, own.ranks, stream,
@@ -71,11 +71,11 @@ void Run(RankThread& own) {
       own.body(rank);
     }
     ++links_ended;
-    FreeStream(stream);
   } catch (const std::exception& error) {
     snprintf(own.text, sizeof(own.text), "%s", error.what());
     own.failed->fetch_add(1);
   }
+  FreeStream(stream);
 }
 
 // Returns what rank `r` threw, in place r; empty if nothing.
@@ -341,16 +341,20 @@ void CheckALinkThatIsGone() {
   ExpectSays(texts[0], "failed before");
 }
 
-void CheckALibraryWithoutAVersion() {
-  simt::FailCall("ncclGetVersion", 1, kSystemError);
-  std::string text;
-  try {
-    LinkLibrary();
-  } catch (const std::exception& error) {
-    text = error.what();
-  }
-  ExpectSays(text, "NCCL, its version: ");
-  ExpectSays(LinkLibrary(), "NCCL 2.");
+void CheckALibraryThatDoesNotAnswer() {
+  const auto expect = [](const char* call, auto* ask, const char* phrase) {
+    simt::FailCall(call, 1, kSystemError);
+    std::string text;
+    try {
+      ask();
+    } catch (const std::exception& error) {
+      text = error.what();
+    }
+    ExpectSays(text, phrase);
+  };
+  expect("ncclGetVersion", LinkLibrary, "NCCL, its version: ");
+  expect("ncclGetUniqueId", MakeLinkId, "NCCL, an id: ");
+  Expect(LinkLibrary() == "NCCL 2.28.9", "the version of NCCL");
 }
 
 void CheckTwoRanksOnADevice() {
@@ -381,10 +385,16 @@ int Main() {
   }
   CheckACallThatFails("ncclCommGetAsyncError", kRemoteError);
   CheckALinkThatIsGone();
-  CheckALibraryWithoutAVersion();
+  CheckALibraryThatDoesNotAnswer();
   CheckTwoRanksOnADevice();
   Expect(simt::LiveNcclCommunicators() == 0, "communicators are left");
   Expect(simt::LiveAllocations() == 0, "memory is left");
+  Expect(simt::CallsOf("cudaStreamCreateWithFlags") ==
+             simt::CallsOf("cudaStreamDestroy"),
+         "streams are left");
+  Expect(simt::CallsOf("cudaEventCreateWithFlags") ==
+             simt::CallsOf("cudaEventDestroy"),
+         "events are left");
   return wrong == 0 ? 0 : 1;
 }
 

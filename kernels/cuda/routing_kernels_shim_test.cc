@@ -33,15 +33,18 @@ void CheckRouting(int64_t num_tokens, int64_t num_experts, int64_t max_active) {
                                      .token_rows = token_rows.data()});
     for (const bool has_cutoff : {false, true}) {
       const int64_t bad_score = has_cutoff && num_tokens > 0 ? 0 : -1;
-      run.Call(isa_shim::RoutingCounts,
-               RoutingCountsArgs{.num_tokens = num_tokens,
-                                 .num_experts = num_experts,
-                                 .max_active = max_active,
-                                 .has_cutoff = has_cutoff,
-                                 .cutoff = 0.1f,
-                                 .num_active = plan.num_active,
-                                 .gates = plan.gates,
-                                 .bad_score = &bad_score});
+      const auto counts =
+          run.Call(isa_shim::RoutingCounts,
+                   RoutingCountsArgs{.num_tokens = num_tokens,
+                                     .num_experts = num_experts,
+                                     .max_active = max_active,
+                                     .has_cutoff = has_cutoff,
+                                     .cutoff = 0.1f,
+                                     .num_active = plan.num_active,
+                                     .gates = plan.gates,
+                                     .bad_score = &bad_score});
+      const double bad = bad_score < 0 ? 0 : run.Read(counts.scores, 1)[0];
+      if (run.Read(counts.bad_value, 1)[0] != bad) Fail("not the bad score");
     }
   });
 }

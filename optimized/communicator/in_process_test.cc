@@ -87,7 +87,8 @@ TEST(InProcessRanks, ThrowWhatARankThrewNotWhatOthersSayOfIt) {
     try {
       RunInProcessRanks(3, [&](Communicator& c) {
         if (c.rank() == failing) throw DataError("token 7");
-        c.Barrier();
+        EXPECT_EQ(MessageOf<RankError>([&] { c.Barrier(); }),
+                  "rank " + std::to_string(failing) + " failed: token 7");
       });
       FAIL() << "no exception";
     } catch (const RankError&) {
@@ -110,13 +111,13 @@ TEST(InProcessRanks, ThrowTheFailureOfTheLowestRank) {
 }
 
 // How three ranks end an operation of each kind if rank 1 runs out of memory
-// after `allocations` allocations, once or for good.
+// after `allocations` allocations, once; or rank 0, for good.
 std::string OutOfMemoryAfter(int64_t allocations, bool for_good) {
   try {
     RunInProcessRanks(3, [=](Communicator& c) {
       c.Barrier();
       one_fails = !for_good;
-      if (c.rank() == 1) allocations_left = allocations;
+      if (c.rank() == (for_good ? 0 : 1)) allocations_left = allocations;
       const Shards shards = ShareOut(6, 1, 3);
       std::vector<float> data(6);
       c.Broadcast<float>(data, 1);

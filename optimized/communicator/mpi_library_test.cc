@@ -58,7 +58,9 @@ TEST(MpiLibrary, OfThisMachineHasAllThatIsCalled) {
     GTEST_SKIP() << message;
   }
   ASSERT_EQ(message, kNoError);
-  EXPECT_NE(LoadMpi().version, "");
+  const std::string version = LoadMpi().version;
+  EXPECT_NE(version, "");
+  EXPECT_EQ(version.find(','), std::string::npos) << version;
 }
 
 }  // namespace

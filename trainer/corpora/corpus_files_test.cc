@@ -88,6 +88,7 @@ TEST(FindCorpusFiles, RefusesWhatLiesDeeperThanWhatIsRead) {
   EXPECT_TRUE(refused(FilesOf::kOwt, {"o.tar", "more/p.tar"}));
   EXPECT_TRUE(refused(FilesOf::kOwt, {"subsets/o.tar", "subsets/x/y/p.xz"}));
   EXPECT_TRUE(refused(FilesOf::kOwt, {"o.tar", "more/p.tgz"}));
+  EXPECT_TRUE(refused(FilesOf::kJson, {"a.jsonl", "en.x/b.jsonl"}));
   EXPECT_TRUE(refused(FilesOf::kC4, {"a.json.gz", "more/b.json.gz"}));
   EXPECT_TRUE(
       refused(FilesOf::kC4, {"en/c4-train.0.json", "more/c4-train.1.json"}));
@@ -200,14 +201,17 @@ TEST(FindCorpusFiles, LeavesOutOnlyDescriptionsOfTokens) {
   WriteFileAtomically(folder / "t.json",
                       "{\n  \"format\": \"softmoe token files\"\n}\n");
   EXPECT_EQ(Found(FilesOf::kJson, folder), (Strings{"a.jsonl"}));
+  fs::remove(folder / "t.model");
+  EXPECT_EQ(Found(FilesOf::kJson, folder), (Strings{"a.jsonl", "t.json"}));
 }
 
 TEST(FindCorpusFiles, RefusesATextThatIsThereTwice) {
   const auto refused = [](FilesOf kind, const Strings& files) {
     const fs::path folder = Folder("twice", files);
     return Says(MessageOf<DataError>([&] { FindCorpusFiles(kind, folder); }),
-                (folder / files[0]).string(), (folder / files[1]).string(),
-                "the same text, which would be read twice");
+                (folder / files[0]).string() + " and " +
+                    (folder / files[1]).string() +
+                    " hold the same text, which would be read twice");
   };
   EXPECT_TRUE(refused(FilesOf::kJson, {"x.json", "x.json.gz"}));
   EXPECT_TRUE(
@@ -292,6 +296,30 @@ TEST(Digest, SeesEachOfSeveralMembers) {
   }
 }
 
+// Between the ends, a block at each sixteenth of a shard.
+TEST(Digest, LooksAtBlocksOfAShard) {
+  const fs::path path =
+      FreshFolder("blocks") / "c4-train.00000-of-01024.json.gz";
+  constexpr size_t kPart = size_t{1} << 17;
+  const std::string bytes = "\x1F\x8B" + std::string(16 * kPart - 2, 'x');
+  const auto digest = [&](const std::string& content) {
+    WritePlain(path, content);
+    return Digest(FilesOf::kC4, path).digest;
+  };
+  const auto changed = [&](size_t at) {
+    return digest(std::string(bytes).replace(at, 1, "y"));
+  };
+  const std::string whole = digest(bytes);
+  for (size_t i = 1; i < 16; ++i) {
+    EXPECT_NE(changed(i * kPart), whole) << i;
+    EXPECT_EQ(changed(i * kPart - 1), whole) << i;  // to read all takes hours
+  }
+  EXPECT_NE(digest(bytes + "x"), whole);
+  EXPECT_NE(digest(bytes.substr(0, 100)), digest(bytes.substr(0, 101)));
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { digest("PK\3\4"); }), "bzip2 or zip"));
+}
+
 // 1024 files with the publishers' sizes, in their order.
 std::vector<DigestedFile> AllOfC4() {
   std::vector<DigestedFile> files;
@@ -333,14 +361,16 @@ TEST(CompareWithPublishers, KnowsOpenWebText) {
   EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt,
                                   {{"/owt.tar.xz", 12'880'027'468, ""}}),
             "the whole archive");
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt, {{"/owt.tar.xz", 5, ""}}), "");
   std::vector<DigestedFile> files;
   for (int i = 0; i < 21; ++i) {
     files.push_back({fmt::format("/urlsf_subset{:02}.tar", i), 630, ""});
   }
   EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt, files), "all 21 tars");
   files.erase(files.begin() + 20);
+  files.erase(files.begin());
   EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt, files),
-            "20 of 21 tars (missing: urlsf_subset20.tar)");
+            "19 of 21 tars (missing: urlsf_subset00.tar, urlsf_subset20.tar)");
   files.push_back({"/news.tar", 1, ""});
   EXPECT_TRUE(Says(MessageOf<DataError>(
                        [&] { CompareWithPublishers(FilesOf::kOwt, files); }),
@@ -355,7 +385,8 @@ TEST(TextOf, IsThePublishersWhereTheyCountAsMany) {
             "a part of owt: 8013768 of 8013769 documents");
   EXPECT_EQ(TextOf(FilesOf::kOwt, 8'013'768, 1),
             "a part of owt: 8013768 of 8013769 documents");
-  EXPECT_TRUE(TextOf(FilesOf::kOwt, 8'013'769, 1).starts_with("not owt: "));
+  EXPECT_EQ(TextOf(FilesOf::kOwt, 8'013'769, 1),
+            "not owt: 8013770 documents, its publishers count 8013769");
   // en.noblocklist
   EXPECT_EQ(TextOf(FilesOf::kC4, 393'391'519, 0),
             "not c4: 393391519 documents, its publishers count 364868892");
@@ -373,12 +404,17 @@ TEST(VerifyFiles, ComparesTheHashesThatAreKnown) {
   EXPECT_EQ(VerifyFiles(FilesOf::kOwt, {folder / "mine.tar"}),
             "0 of 1 files have the publishers' SHA-256; for the others, none "
             "is known");
+  const fs::path owt = FreshFolder("verify_owt") / "openwebtext.tar.xz";
+  WriteFileAtomically(owt, "");
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { VerifyFiles(FilesOf::kOwt, {owt}); }),
+           "the publishers' 9fe39d154c5bc67d"));
 }
 
-// Reading the files takes minutes.
+// Reading the files takes minutes. Here it would fail: there is none.
 TEST(VerifyFiles, HearsASignalAsDigestFilesDoes) {
-  const fs::path folder = Folder("stopped", {"c4-train.00000.json"});
-  const auto files = FindCorpusFiles(FilesOf::kC4, folder);
+  const std::vector<fs::path> files = {FreshFolder("stopped") /
+                                       "c4-train.00000-of-01024.json.gz"};
   const StopSignal stop;
   ::raise(SIGTERM);
   EXPECT_THROW(VerifyFiles(FilesOf::kC4, files), StoppedError);

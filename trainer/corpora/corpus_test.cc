@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "trainer/corpora/standin_corpora.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -26,13 +29,30 @@ TEST(FindCorpus, ReadsATextFileAgainAndAgain) {
   const auto folder = FreshFolder("corpus");
   const Documents documents = TestDocuments(20);
   WriteFileAtomically(folder / "t.txt", TestText(documents));
-  const std::string name = "path:" + (folder / "t.txt").string();
+  const std::string path = (folder / "t.txt").string();
+  const std::string name = "path:" + path;
   const Corpus corpus = FindCorpus(name, {.cache = folder});
   EXPECT_EQ(ReadAll(corpus), documents);
   EXPECT_EQ(ReadAll(corpus), documents);
   EXPECT_EQ(corpus.name, name);
   EXPECT_FALSE(corpus.stand_in);
-  EXPECT_TRUE(Says(corpus.provenance, corpus.key));
+  EXPECT_EQ(corpus.kind, "path");
+  EXPECT_EQ(corpus.description, "a text file of the user's, " + path);
+  EXPECT_EQ(corpus.provenance, path + " (SHA-256 " + corpus.key + ")");
+  EXPECT_EQ(corpus.bytes, std::ssize(TestText(documents)));
+  EXPECT_EQ(corpus.verify(), "no published checksum of this text is known");
+}
+
+TEST(FindCorpus, MakesAStandInOfItsPackage) {
+  const auto folder = FreshFolder("standin_corpus");
+  const auto debs = folder / "corpora" / "packages";
+  std::filesystem::create_directories(debs);
+  BuildDeb(debs, "dict-foldoc", "7", DictFiles("foldoc", {"One lamp.\n"}));
+  const Corpus corpus = FindCorpus("foldoc", {.cache = folder});
+  EXPECT_EQ(ReadAll(corpus), (Documents{"One lamp."}));
+  EXPECT_TRUE(corpus.stand_in);
+  EXPECT_EQ(corpus.description, FindStandin("foldoc")->description);
+  EXPECT_TRUE(corpus.provenance.starts_with("Debian package dict-foldoc 7 ("));
 }
 
 TEST(FindCorpus, KeyFollowsTheContent) {
@@ -48,9 +68,9 @@ TEST(FindCorpus, KeyFollowsTheContent) {
 
 TEST(FindCorpus, TakesRelativePathsFromWhereTheUserStands) {
   const auto folder = FreshFolder("stand");
-  WriteFileAtomically(folder / "t.txt", "one\ntwo");
+  WriteFileAtomically(folder / "t", "one\ntwo");
   ::setenv("BUILD_WORKING_DIRECTORY", folder.c_str(), 1);
-  const Corpus corpus = FindCorpus("path:t.txt", {.cache = folder});
+  const Corpus corpus = FindCorpus("path:t", {.cache = folder});
   ::unsetenv("BUILD_WORKING_DIRECTORY");
   EXPECT_EQ(ReadAll(corpus), (Documents{"one", "two"}));
 }
@@ -92,7 +112,9 @@ TEST(FindCorpus, TakesThePlaceOfACorpusFromTheOptions) {
   WriteFileAtomically(folder / "c4-train.0.json", "{\"text\": \"one\"}\n");
   RuntimeConfig runtime;
   runtime.place_c4 = folder.string();
+  runtime.place_owt = "/owt";
   const CorpusPlaces places = PlacesOf(runtime);
+  EXPECT_EQ(places, (CorpusPlaces{{"c4", folder}, {"owt", "/owt"}}));
   const Corpus corpus =
       FindCorpus("c4", {.cache = "/nowhere", .places = places});
   EXPECT_EQ(ReadAll(corpus), (Documents{"one"}));
@@ -110,6 +132,7 @@ TEST(FindCorpus, ReadsJsonLinesOfTheUser) {
                  {.cache = "/nowhere", .read = {.text_key = "body"}});
   EXPECT_EQ(ReadAll(corpus), (Documents{"one", "two"}));
   EXPECT_EQ(corpus.text_of(2, 0), "");
+  EXPECT_EQ(corpus.kind, "jsonl body");
 }
 
 TEST(FindCorpus, CountsWhatItLeftOutSoFar) {
@@ -124,8 +147,10 @@ TEST(FindCorpus, CountsWhatItLeftOutSoFar) {
   for (const int64_t bad : {1, 2}) {
     ASSERT_TRUE(source->Next(&document));
     EXPECT_EQ(source->skipped().bad, bad);
+    EXPECT_EQ(source->input_bytes(), bad == 1 ? 18 : 18 + 21);
   }
   EXPECT_FALSE(source->Next(&document));
+  EXPECT_EQ(source->input_bytes(), 18 + 21);
   const Skipped skipped = source->skipped();
   EXPECT_EQ(skipped.bad, 3);
   ASSERT_EQ(skipped.first.size(), 3u);
@@ -143,7 +168,8 @@ TEST(FindCorpus, AnotherStringOfAPublishedCorpusIsAnotherCorpus) {
   const Corpus urls =
       FindCorpus(name, {.cache = "/nowhere", .read = {.text_key = "url"}});
   EXPECT_EQ(ReadAll(urls), (Documents{"two"}));
-  EXPECT_NE(texts.kind, urls.kind);
+  EXPECT_EQ(texts.kind, "c4 text");
+  EXPECT_EQ(urls.kind, "c4 url");
   EXPECT_EQ(urls.text_of(364868892, 0), "not c4: its \"url\"");
 }
 
@@ -169,8 +195,12 @@ TEST(FindCorpus, NormalisesIfAskedTo) {
                                    {.cache = "/nowhere",
                                     .read = {.on_bad = OnBad::kSkip},
                                     .normalise = Normalise::kHfOpenWebText});
-  const auto source = corpus.open();
+  Shard shard;
+  ASSERT_TRUE(corpus.shards()(&shard));
+  const auto source = shard.open();
   EXPECT_EQ(DocumentsOf(source), (Documents{"one\n\ntwo"}));
+  EXPECT_EQ(source->input_bytes(), corpus.bytes);
+  EXPECT_EQ(source->sha256(), Sha256OfFile(path));
   EXPECT_EQ(source->skipped().empty, 2);
   EXPECT_EQ(source->skipped().bad, 1);
   ASSERT_EQ(source->skipped().first.size(), 1u);
@@ -202,6 +232,8 @@ TEST(FindCorpus, RefusesHuggingFacesTextAsThePublishers) {
                    folder.string(), "data.normalise = \"hf_openwebtext\""));
   options.normalise = Normalise::kHfOpenWebText;
   EXPECT_EQ(ReadAll(FindCorpus("owt", options)), (Documents{"one"}));
+  options.places["owt"] = folder / "owt.jsonl";
+  EXPECT_EQ(ReadAll(FindCorpus("owt", options)), (Documents{"one"}));
 }
 
 TEST(FindCorpus, SaysHowHuggingFacesParquetBecomesOpenWebText) {
@@ -232,6 +264,9 @@ TEST(FindCorpus, SaysWhichFilesOfAPublisherItReads) {
       << two.description;
   EXPECT_EQ(two.provenance,
             first + " .. " + (folder / "c4-train.1.json").string());
+  EXPECT_EQ(two.bytes, 2 * 28);
+  EXPECT_EQ(two.parallel_shards, 2);
+  EXPECT_TRUE(two.verify().starts_with("0 of 2 files have"));
 }
 
 TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
@@ -255,6 +290,7 @@ TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
   }
   expect("c4", c4, true, 15);
   expect("c4:" + (c4 / "en").string(), c4 / "en", true, 15);
+  expect("jsonl:" + (c4 / "en").string(), c4 / "en", true, 22);
   const auto file = c4 / "en" / "c4-train.1.json";
   expect("path:" + file.string(), file, true, 5);
   expect("path:" + (folder / "x").string(), folder / "x", false, 0);
@@ -285,8 +321,8 @@ TEST(SizeOfCorpus, KnowsHowMuchTextItIs) {
   EXPECT_NEAR(static_cast<double>(part.text_bytes), 39.7e6, 1e3);
   EXPECT_NEAR(static_cast<double>(part.documents), 8013.769, 1);
   // Plain files hold no more text than bytes; of packed ones it is unknown.
-  WritePacked(folder / "plain", "some text", "plain");
-  expect("path:" + (folder / "plain").string(), 9, 0);
+  WritePacked(folder / "plain", "x", "plain");
+  expect("path:" + (folder / "plain").string(), 1, 0);
   WritePacked(folder / "gzip", "some text", "gzip");
   expect("path:" + (folder / "gzip").string(), 0, 0);
   std::filesystem::create_directories(folder / "corpora" / "foldoc");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -68,14 +69,19 @@ TEST_F(DebianPackages, Downloads) {
 TEST_F(DebianPackages, FetchesListsIntoAFolderOfItsOwn) {
   const FakeAptGet apt(folder_ / "bin",
                        "case \"$*\" in\n"
-                       "  *Dir::State::Lists=*update) touch lists/fetched ;;\n"
+                       "  *Dir::State::Lists=*update)\n"
+                       "    touch lists/partial/a archives/partial/a ;;\n"
                        "  *Dir::State::Lists=*'download tiny-text')\n"
-                       "    test -e lists/fetched && cp '" +
+                       "    test -e lists/partial/a -a -e archives/partial/a "
+                       "&& cp '" +
                            deb_.string() +
                            "' . ;;\n"
                            "  *) echo 'E: Unable to locate package'; exit 100 "
                            ";;\nesac");
   ExpectUnpacked(Unpack());
+  EXPECT_EQ(notes_,
+            (std::vector<std::string>{"downloading Debian package tiny-text",
+                                      "fetching Debian's package lists"}));
 }
 
 TEST_F(DebianPackages, SaysWhatToDoOffline) {
@@ -85,14 +91,18 @@ TEST_F(DebianPackages, SaysWhatToDoOffline) {
   EXPECT_TRUE(Says(error, "tiny-text", "Could not resolve deb.debian.org",
                    "--corpus path:FILE", "debian/local",
                    "packages.debian.org/tiny-text"));
+  // Success without a file is none.
+  const FakeAptGet idle(folder_ / "bin", "exit 0");
+  EXPECT_TRUE(Says(Error(), "apt-get download failed\nconnect"));
 }
 
 // The complaints of both downloads and of fetching the lists in between.
 TEST_F(DebianPackages, ShowsWhatEveryAttemptComplainedOf) {
   const FakeAptGet apt(folder_ / "bin",
                        "case \"$*\" in\n"
-                       "  *update) echo 'W: no lists' ;;\n"
-                       "  *Dir::State::Lists=*) echo 'E: again'; exit 100 ;;\n"
+                       "  *update) echo 'Get:1'; echo 'W: no lists' ;;\n"
+                       "  *Dir::State::Lists=*) echo 'E: again'\n"
+                       "    echo 'E: at first'; exit 100 ;;\n"
                        "  *) echo 'E: at first'; exit 100 ;;\nesac");
   const std::string error = Error();
   EXPECT_TRUE(Says(error,
@@ -105,14 +115,20 @@ TEST_F(DebianPackages, ShowsTheLastLinesOfAFailedUnpacking) {
   const FakeAptGet apt(folder_ / "bin", "exit 100");
   fs::create_directories(folder_ / "local");
   fs::copy(deb_, folder_ / "local" / deb_.filename());
-  WriteFileAtomically(folder_ / "bin" / "dpkg-deb",
-                      "#!/bin/sh\n"
-                      "case $1 in\n"
-                      "  --field) echo tiny-text ;;\n"
-                      "  *) printf '1\\n2\\n\\n3\\n'; exit 2 ;;\nesac\n");
-  fs::permissions(folder_ / "bin" / "dpkg-deb", fs::perms::owner_all);
-  EXPECT_TRUE(Says(Error(), "cannot unpack",
-                   "_all.deb: 2\n\n3\n; delete it if it is damaged"));
+  // What comes before the lines that are shown, and these.
+  const std::pair<std::string, std::string> outputs[] = {{"1\n", "2\n\n3\n"},
+                                                         {"", "few\n"}};
+  for (const auto& [before, shown] : outputs) {
+    WriteFileAtomically(folder_ / "bin" / "dpkg-deb",
+                        "#!/bin/sh\n"
+                        "case $1 in\n"
+                        "  --field) echo tiny-text ;;\n"
+                        "  *) printf '" +
+                            before + shown + "'; exit 2 ;;\nesac\n");
+    fs::permissions(folder_ / "bin" / "dpkg-deb", fs::perms::owner_all);
+    EXPECT_TRUE(Says(Error(), "cannot unpack",
+                     "_all.deb: " + shown + "; delete it if it is damaged"));
+  }
 }
 
 TEST_F(DebianPackages, SaysThatThereIsNoDpkg) {
@@ -122,6 +138,10 @@ TEST_F(DebianPackages, SaysThatThereIsNoDpkg) {
             "cannot unpack the Debian package tiny-text: there is no dpkg-deb; "
             "install the package dpkg, or use a text file of your own: "
             "`--corpus path:FILE` (key data.corpus)");
+  fs::rename(folder_ / "bin" / "apt-get", folder_ / "bin" / "dpkg-deb");
+  EXPECT_TRUE(Says(Error(),
+                   "there is no apt-get here: this is not Debian or "
+                   "Ubuntu\nconnect"));
 }
 
 TEST_F(DebianPackages, RefusesADamagedOrWrongFile) {

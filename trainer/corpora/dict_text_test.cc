@@ -35,8 +35,8 @@ TEST(DictEntries, FollowsTheIndex) {
 
 TEST(DictEntries, RefusesPlacesOutside) {
   for (const std::string line :
-       {"word\tA\tD", "word\tD\tA", "word\t////////\t////////", "word\tA",
-        "word", "word\t*\tA", "word\tAAAAAAAAA\tA"}) {
+       {"word\tA\tD", "word\tB\tC", "word\tD\tA", "word\t////////\t////////",
+        "word\tA", "word", "word\t*\tA", "word\tAAAAAAAAA\tA"}) {
     EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                        DictEntries("ab", "fine\tA\tC\n" + line + "\n",
                                    "some.index");
@@ -111,12 +111,13 @@ TEST(CleanDictEntry, KnowsItsEditorsAndDatesExactly) {
   EXPECT_EQ(CleanDictEntry("a [ASx] b [A] c [] d"), "a [ASx] b [A] c [] d");
   for (const char* line :
        {"(2006-10-1)", "(2006-10-100)", "2006-10-10))", "((2006-10-10",
-        "(2006-10-10x", "x2006-10-10)", "(2006-10-10))"}) {
+        "(2006-10-10x", "x2006-10-10)", "(2006-10-10))", "(x006-10-10)"}) {
     EXPECT_EQ(CleanDictEntry(line), line);
   }
   // A tag begins a sense only after its number.
-  EXPECT_EQ(CleanDictEntry("1. <os> a 12. <os>b x. <os> c 2.<os> d"),
-            "1. a 12. b x. <os> c 2.<os> d");
+  EXPECT_EQ(CleanDictEntry("1. <os> a 12. <os>b x. <os> c 2.<os> d 5mm<os>"),
+            "1. a 12. b x. <os> c 2.<os> d 5mm<os>");
+  EXPECT_EQ(CleanDictEntry(". <os> a"), ". <os> a");
   // The last digits, and their neighbours.
   EXPECT_EQ(CleanDictEntry("0. <os> a 9. <os> b /. <os> c :. <os> d"),
             "0. a 9. b /. <os> c :. <os> d");

@@ -87,6 +87,15 @@ TEST(DocumentSample, KeepsItsChoice) {
   EXPECT_EQ(chosen, "02 03 12 13 17 21 26 31 37 38 ");
 }
 
+TEST(DocumentSample, IsEmptyOnceItIsTaken) {
+  DocumentSample sample(200);
+  const auto take = [&] {
+    for (int64_t i = 0; i < 40; ++i) sample.Add(0, i, std::string(20, 'x'));
+    return sample.Take();
+  };
+  EXPECT_EQ(take(), take());
+}
+
 // Threads read shards at the same time, so that documents come in any order.
 RC_GTEST_PROP(DocumentSample, IsTheSameInAnyOrder, ()) {
   struct Document {

@@ -97,7 +97,8 @@ TEST(JsonLines, RefusesWhatIsNoSuchJson) {
        {"{\"text\": \"cut", "[1, 2]", "{\"url\": \"u\"}", "{\"text\": 3}",
         "{\"text\": \"\xFF\"}", "{\"text\": \"\\u0000\"}", "plain text",
         "{\"text\": \"a\", \"text\": 3}", "[{\"text\": \"a\"}]",
-        "{\"a\": {\"text\": \"b\"}}", "{\"text\": [\"a\"]}"}) {
+        "{\"a\": {\"text\": \"b\"}}", "{\"text\": [\"a\"]}",
+        "{\"text\": \"a\", \"text\": {}}", "{\"text\": \"a\", \"text\": []}"}) {
     WriteGzip(path, Line("good") + bad + "\n" + Line("good"));
     const std::string error = ErrorOf(path);
     EXPECT_TRUE(Says(error, "x.json.gz:2: ")) << bad;
@@ -149,6 +150,9 @@ TEST(JsonLines, SaysWhichFileCannotBeRead) {
   const fs::path path = FreshFolder("c4_absent") / "none.json.gz";
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { OpenJsonLines(path); }),
                    path.string()));
+  WriteFileAtomically(path, "PAR1");
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { OpenJsonLines(path); }), "Parquet"));
 }
 
 // Lines are counted per file, including blank ones.
@@ -175,7 +179,7 @@ TEST(JsonLines, TakesOnlyTrainingFilesWhereThereAreSome) {
 TEST(JsonLines, ReadsTheMemberAskedFor) {
   const auto path = FreshFolder("json_key") / "x.jsonl";
   WriteFileAtomically(path,
-                      "{\"text\": \"no\", \"a\": {\"content\": 1}, "
+                      "{\"text\": \"no\", \"a\": {\"content\": \"1\"}, "
                       "\"content\": \"yes\"}\n");
   EXPECT_EQ(DocumentsOf(OpenJsonLines(path, {.text_key = "content"})),
             (Documents{"yes"}));
@@ -186,11 +190,16 @@ TEST(JsonLines, ReadsTheMemberAskedFor) {
                    "but with \"text\", \"content\": `//:prepare_data "
                    "--text-key`"));
   // A few of many.
-  WriteFileAtomically(path, R"({"a":"","b":"","c":"","d":"","e\n":"","f":""})");
+  WriteFileAtomically(
+      path, R"({"a":"","b":"","c":"","d":"","é\n":"","f":"","g":""})");
   EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                      DocumentsOf(OpenJsonLines(path, {.text_key = "body"}));
                    }),
-                   R"("a", "b", "c", "d", "e\n", ...: `)"));
+                   R"("a", "b", "c", "d", "\u00e9\n", ...: `)"));
+  // Values of all kinds beside it.
+  WriteFileAtomically(
+      path, R"({"a": [null, true, "b", -1, 1, 1.5, []], "text": "yes"})");
+  EXPECT_EQ(Read(path), (Documents{"yes"}));
 }
 
 // Under kSkip bad lines are counted and named with their places, and the good

@@ -169,6 +169,9 @@ TEST_P(TarEnd, RefusesATarWithoutIt) {
   const Documents documents = {"one", "two"};
   EXPECT_EQ(Read(whole.substr(0, 3072)), documents);
   EXPECT_EQ(Read(whole + std::string(1 << 18, '\0')), documents);
+  // Content may fill its last block.
+  const std::string block(512, 'x');
+  EXPECT_EQ(Read(Tar({{"1.txt", block}}, false)), Documents{block});
 }
 
 // `cat` makes such files: packers read all, libarchive only the first tar.
@@ -215,9 +218,11 @@ TEST(Owt, RefusesAFileWithoutAName) {
 // What they point to is elsewhere, or was read already.
 TEST(Owt, RefusesLinksInPlaceOfDocumentsAndArchives) {
   const auto path = FreshFolder("owt_links") / "o.tar";
-  const auto read = [&](const std::string& name, char type) {
-    std::string bytes = Tar({{"1.txt", "one"}, {name, ""}}, false);
-    ForgeHeader(&bytes, 1024, [type](char* header) {
+  const auto read = [&](const std::string& name, char type, char size = '0') {
+    std::string bytes =
+        Tar({{"1.txt", "one"}, {name, ""}, {"LICENSE", ""}}, false);
+    ForgeHeader(&bytes, 1024, [=](char* header) {
+      header[134] = size;
       header[156] = type;
       std::ranges::copy(std::string("1.txt"), header + 157);
     });
@@ -234,6 +239,9 @@ TEST(Owt, RefusesLinksInPlaceOfDocumentsAndArchives) {
     EXPECT_EQ(read("README", hard_or_symbolic), (Documents{"one"}));
   }
   EXPECT_EQ(read("3.txt", '5'), (Documents{"one"}));  // a folder
+  // Old archivers give a hard link the size of its file, but no content.
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { read("2.txt", '1', '3'); }),
+                   " > 2.txt: a link"));
 }
 
 // They would be left out, and be counted nowhere.
@@ -330,7 +338,7 @@ TEST(Owt, NeverReturnsHalfADocument) {
   ASSERT_TRUE(source->Next(&document));
   EXPECT_EQ(document, "whole");
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { source->Next(&document); }),
-                   "o.tar > 2.txt"))
+                   "o.tar > 2.txt: Truncated tar archive"))
       << document.size();
 }
 
@@ -360,6 +368,7 @@ TEST(Owt, MembersOfAnArchiveAreShards) {
   EXPECT_EQ(DocumentsOf(first),
             Documents(documents.begin(), documents.begin() + 20));
   EXPECT_EQ(first->skipped().empty, 1);
+  EXPECT_EQ(first->input_bytes(), 0);  // not counted
   EXPECT_NE(shards[0].digest, shards[1].digest);
 }
 
@@ -387,6 +396,7 @@ TEST(Owt, AFileOfDocumentsMayHoldArchives) {
   const auto source = OpenOwt(path);
   EXPECT_EQ(DocumentsOf(source), (Documents{"one", "two", "three", "four"}));
   EXPECT_EQ(source->input_bytes(), static_cast<int64_t>(fs::file_size(path)));
+  EXPECT_EQ(source->sha256(), Sha256OfFile(path));
 }
 
 TEST(Owt, CountsWhatItLeavesOut) {
@@ -435,6 +445,10 @@ TEST(Owt, LeavesOutADocumentThatIsTooLong) {
     EXPECT_EQ(source->skipped().bad, 1);
     EXPECT_EQ(source->skipped().first, Documents{why});
   }
+  EXPECT_EQ(shard.open()->input_bytes(), 0);  // not counted
+  // An archive that is a shard would be held in memory.
+  WriteFileAtomically(path, Tar({{"in.xz", text}}, true));
+  EXPECT_TRUE(Says(OwtError(path), "in.xz: a member of over 64 MB"));
 }
 
 }  // namespace

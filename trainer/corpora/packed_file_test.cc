@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/packed_file.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -65,6 +66,7 @@ TEST_P(Packed, HashesTheWholeFileHoweverLittleOfItWasRead) {
   char first = '\0';
   EXPECT_EQ(packed.Read(&first, 1), 1);
   EXPECT_EQ(first, '0');
+  EXPECT_EQ(packed.position() == 1, GetParam() == "plain");
   EXPECT_EQ(packed.sha256(), Sha256OfFile(path));
 }
 
@@ -81,14 +83,27 @@ TEST_P(Packed, RefusesWhatEndsEarly) {
   if (GetParam() == "plain") return;
   const fs::path path = Write(LongText());
   const std::string bytes = ReadWholeFile(path);
+  const char* why = GetParam() == "gzip"
+                        ? ", in member 1 (it ends in the middle of a member)"
+                        : " (";
   for (const size_t size : {size_t{6}, bytes.size() / 2, bytes.size() - 1}) {
     WriteFileAtomically(path, bytes.substr(0, size));
     EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }),
                      path.string() + ": damaged or truncated " + GetParam(),
-                     "byte " + std::to_string(size) + " of ",
+                     fmt::format("byte {} of {}{}", size, size, why),
                      "download this file again"))
         << size;
   }
+}
+
+TEST_P(Packed, SaysWhenTheFileBecomesShorter) {
+  const fs::path path = Write(LongText());
+  const InputFile file(path);
+  fs::resize_file(path, 600);
+  char first = '\0';
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { PackedFile(file).Read(&first, 1); }),
+           "text: became shorter"));
 }
 
 // Gzip and xz have checksums that find any changed byte.
@@ -111,8 +126,8 @@ TEST(PackedFile, NamesTheMemberOfGzipThatIsDamaged) {
   std::string damaged = one;
   damaged[damaged.size() - 8] ^= 1;  // the checksum
   WriteFileAtomically(path, one + one + damaged);
-  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 3",
-                   "incorrect data check"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }),
+                   "in member 3 (incorrect data check)"));
   WriteFileAtomically(path, one + "garbage");
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 2"));

@@ -43,6 +43,7 @@ TEST(PythonText, KnowsWhereASigmaEndsAWord) {
   EXPECT_EQ(Capitalize("x Σ ΣΑ"), "X σ σα");
   EXPECT_EQ(Capitalize("ΑΣ\u0301Β"), "Ασ\u0301β");
   EXPECT_EQ(Capitalize("ΑΣ\u0301"), "Ας\u0301");
+  EXPECT_EQ(Capitalize("'Σ"), "'σ");
 }
 
 TEST(PythonText, ReplacesOnceFromLeftToRight) {

@@ -42,21 +42,24 @@ TEST(TextFile, MarksSeparateAndKeepParagraphs) {
   EXPECT_EQ(ReadPlain("one\n<|endoftext|> \ntwo\n \t<|endoftext|>\r\nthree"),
             (Documents{"one", "two", "three"}));
   // Inside a line, the separator is text...
-  EXPECT_EQ(ReadPlain("a <|endoftext|> b\n\nlines of <|endoftext|>"),
-            (Documents{"a <|endoftext|> b", "lines of <|endoftext|>"}));
+  EXPECT_EQ(
+      ReadPlain("a <|endoftext|> b\n\n<|endoftext|> c\n\nd <|endoftext|>"),
+      (Documents{"a <|endoftext|> b", "<|endoftext|> c", "d <|endoftext|>"}));
   EXPECT_EQ(ReadPlain("of <|endoftext|>\n<|endoftext|>\ntwo"),
             (Documents{"of <|endoftext|>", "two"}));
   // ...but right beside text at the end or beginning of a line, it is meant as
   // a separator, unless some line is the separator alone.
   for (const std::string line : {"two.<|endoftext|>", "<|endoftext|>two"}) {
-    EXPECT_TRUE(Says(TextError("one\n" + line + " \n\nthree\n"),
+    EXPECT_TRUE(Says(TextError("one\n" + line + " \n\n" + line),
                      "text.txt:2: <|endoftext|> separates", "jsonl:PATH"));
   }
+  EXPECT_TRUE(Says(TextError("one<|endoftext|>"), "text.txt:1: "));
 }
 
 TEST(TextFile, OtherwiseEveryLineIsADocument) {
   EXPECT_EQ(ReadPlain("one\ntwo\nthree"), (Documents{"one", "two", "three"}));
   EXPECT_EQ(ReadPlain("one\n"), (Documents{"one"}));
+  EXPECT_EQ(ReadPlain("\n\none\ntwo"), (Documents{"one", "two"}));
 }
 
 TEST(TextFile, DropsAByteOrderMark) {
@@ -92,13 +95,19 @@ TEST(TextFile, RefusesBinaryFilesNamingTheByte) {
                              "caf\xE9 au lait"),
                    "byte 6 (0xE9)"));
   EXPECT_TRUE(Says(TextError("caf\xE9"), "iconv"));
+  // In a line that is read in two parts.
+  EXPECT_TRUE(Says(TextError("one\n" + std::string(1 << 20, 'x') + "\xFF"),
+                   "byte 1048580 (0xFF)"));
+  EXPECT_TRUE(Says(TextError("PK\3\4"), "bzip2 or zip"));
+  EXPECT_EQ(ReadPlain("<html>"), (Documents{"<html>"}));
 }
 
 TEST(TextFile, RefusesHugeDocuments) {
-  const std::string content =
-      "one\n\n" + std::string(kMaxDocumentBytes + 1, 'x') + "\n\ntwo";
-  const std::string error = TextError(content);
-  EXPECT_TRUE(Says(error, "byte 5: a document of more than 67108864 bytes"));
+  const std::string longest(kMaxDocumentBytes, 'x');
+  const std::string error =
+      TextError("one\n\n" + longest + "\n\n" + longest + "x\n\ntwo");
+  EXPECT_TRUE(
+      Says(error, "byte 67108871: a document of more than 67108864 bytes"));
 }
 
 // Between marks, blank lines are held until it is known what follows them.

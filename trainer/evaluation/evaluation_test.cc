@@ -103,15 +103,28 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   const std::string text = EvaluationText(report);
   VisitValidationMetrics([&](const Metric& metric, auto member) {
     EXPECT_EQ(json.at(metric.name), report.validation.*member) << metric.name;
-    if (metric.shape == MetricShape::kLayersAndCounts ||
-        metric.shape == MetricShape::kLayersAndExperts) {
-      return;
-    }
-    EXPECT_TRUE(Says(text, "\n" + std::string(metric.title) + " "))
-        << metric.title;
   });
   EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
-  EXPECT_TRUE(Says(text, ReportLine(metrics::kLoss, report.validation.loss)));
+  EXPECT_EQ(json.at("val_bytes_per_token"),
+            result_.val_bytes_per_token.value());
+  EXPECT_EQ(json.at("val_loss_per_byte"), result_.val_loss_per_byte.value());
+  const Validation& v = report.validation;
+  EXPECT_TRUE(Says(
+      text,
+      "model                 soft_fixed after 12 steps, configuration " +
+          report.config_hash + "\ntokens                " +
+          corpus_.prefix.string() + "\n" +
+          ReportLine(metrics::kTemperature, 1) +
+          ReportLine(metrics::kTau, result_.tau) +
+          ReportLine(metrics::kLoss, v.loss) +
+          ReportLine(metrics::kNumTokens, static_cast<double>(v.num_tokens)),
+      "\nAE by layer           " +
+          Shown(metrics::kLayerActiveExperts, v.layer_active_experts[0]) + " " +
+          Shown(metrics::kLayerActiveExperts, v.layer_active_experts[1]) +
+          " experts/token\n" +
+          ReportLine(metrics::kUnigramLoss, report.unigram_loss) +
+          ReportLine(metrics::kValBytesPerToken, *result_.val_bytes_per_token) +
+          ReportLine(metrics::kValLossPerByte, *result_.val_loss_per_byte)));
   // JSON texts are UTF-8, but paths may be any bytes.
   report.tokens = "caf\xE9/tokens";
   EXPECT_EQ(nlohmann::json::parse(EvaluationJson(report)).at("tokens"),
@@ -383,6 +396,7 @@ TEST_F(Evaluation, AsksTasksInTheTokensOfTheRun) {
   EXPECT_GT(choices[1].tokens, choices[0].tokens);
   EXPECT_TRUE(Says(TaskText(report), "after 12 steps", "piqa", "acc_norm"));
   EXPECT_EQ(Answering(report).config_hash, report.config_hash);
+  EXPECT_EQ(Answering(report).device, report.device.isa);
 
   // It answers at T = 1, without the noise of training.
   const Checkpoint checkpoint(evaluate_.folder / kCheckpointName);

@@ -312,7 +312,11 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
       EXPECT_TRUE(Says(text, word));
     }
   };
-  expect_obstacle({CheckpointOf("run").string(), "is gone", "train the run"});
+  const std::string path = CheckpointOf("run").string();
+  expect_obstacle(
+      {path + ": the checkpoint is gone; delete the result beside it to have "
+              "the same command train the run again, or leave these "
+              "evaluations out"});
   EXPECT_NE(MissingEvaluations(kAll, before), "");
 
   Config other = config_;
@@ -342,11 +346,14 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
   expect_obstacle({"are of different trainings", "train the run"});
 
   fs::resize_file(CheckpointOf("run"), fs::file_size(CheckpointOf("run")) - 1);
-  expect_obstacle({CheckpointOf("run").string(), "train the run"});
+  expect_obstacle({path, "train the run"});
 
   RunResult elsewhere = before;
   elsewhere.identity.isa = "v5";
-  EXPECT_TRUE(Says(Obstacle(elsewhere, CheckpointOf("run")), "--isa v5"));
+  EXPECT_EQ(Obstacle(elsewhere, path),
+            path + ": the run was trained with v5, this process uses " +
+                before.identity.isa +
+                ", and a result must not mix the two. Continue with --isa v5");
 }
 
 TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {

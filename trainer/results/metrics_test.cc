@@ -109,6 +109,8 @@ TEST(Metrics, NumbersAreShownInTheUnitOfPeople) {
             "zero AE               33.4%\n");
   EXPECT_EQ(ReportLine(metrics::kLoadCv, 0.25),
             "load sd/mean          0.2500\n");
+  EXPECT_EQ(ReportLine(metrics::kRunSeconds, 12.34),
+            "time                  12.3 s\n");
   EXPECT_EQ(Shown(metrics::kStepSeconds, 0.3852), "385 ms");
 }
 

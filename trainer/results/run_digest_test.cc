@@ -127,6 +127,11 @@ RunResult Evaluated() {
   return result;
 }
 
+TEST(RunDigest, OfEvaluationsIsTheSameInEveryVersion) {
+  EXPECT_EQ(EvaluationsDigest(*Evaluated().final_evaluations),
+            "8899f4f0d4ae51a41d5e78772fae5678c7d483205eb0bc151400e21820fdf954");
+}
+
 bool Any(const Metric&) { return true; }
 bool None(const Metric&) { return false; }
 

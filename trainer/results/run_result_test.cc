@@ -66,7 +66,7 @@ FinalEvaluations NumberedEvaluations() {
     const double x = 200 + l / 7.0;
     evaluations.router_health.push_back({.load_entropy = x,
                                          .relative_load_entropy = 2 * x,
-                                         .dead_experts = 1 + l,
+                                         .dead_experts = 4 * l,  // none, all
                                          .at_cap_fraction = 4 * x,
                                          .zero_active_fraction = 5 * x,
                                          .truncated_mass = 6 * x});

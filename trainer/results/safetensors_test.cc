@@ -186,12 +186,19 @@ TEST_F(Safetensors, ReplacesOnlyItsKindAndNoFileOfTheRun) {
   WriteFileAtomically(folder_ / "short", header);
   header.replace(8, 4, "[   ]");
   WriteFileAtomically(folder_ / "array", header);
+  // Headers of one byte and of 256, and one whose last byte is missing.
+  WriteFileAtomically(folder_ / "least", std::string("\1\0\0\0\0\0\0\0{", 9));
+  header.assign("\0\1\0\0\0\0\0\0{", 9);
+  header.resize(8 + 256, ' ');
+  WriteFileAtomically(folder_ / "larger", header);
+  WriteFileAtomically(folder_ / "cut", header.substr(0, 8 + 255));
   for (const char* name :
-       {"checkpoint.h5", "empty", "text", "short", "array"}) {
+       {"checkpoint.h5", "empty", "text", "short", "array", "cut"}) {
     EXPECT_TRUE(Says(refusal(name), "not a safetensors file")) << name;
   }
   ExportSafetensors(result_, folder_ / "checkpoint.h5", path_);
-  for (const char* name : {"model.safetensors", "new", "run/new"}) {
+  for (const char* name :
+       {"model.safetensors", "least", "larger", "new", "run/new"}) {
     EXPECT_NO_THROW(RequireExportable(folder_ / name, folder_ / "run")) << name;
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));

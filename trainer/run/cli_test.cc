@@ -17,10 +17,12 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "core/text/progress.h"
+#include "core/text/text_table.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/run/resources.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/rank_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -89,10 +91,32 @@ class Cli : public testing::Test {
 };
 
 TEST_F(Cli, TrainsAndEvaluates) {
-  const ProgramResult train = Train();
-  ASSERT_TRUE(EndedWith(train, 0, "* model.d_model ", "calibrated on 2 batches",
-                        "step 12/12 | loss ", "\nval loss "));
+  const ProgramResult train = Train({"--set", "router.temperature_end=2"});
+  ASSERT_TRUE(EndedWith(train, 0));
   const RunResult result = ReadRunResult(run_ / "result.h5");
+  const Validation& at_end = result.final_validation;
+  // Two layers with a cap of 3, two batches of 4 * 16 tokens.
+  EXPECT_TRUE(Says(
+      train.output, "* model.d_model ",
+      fmt::format("\ntau = {:.4f}, calibrated on 2 batches: ", result.tau),
+      " of 768 soft weights above it\n", "\nstep 1/12 | loss ",
+      "\nstep 10/12 | loss ", "\nstep 12/12 | loss ",
+      fmt::format(
+          "\nvalidation after step 12 | {} at T 1, {} at T 2.00 | {} | "
+          "{} | {}\n",
+          Titled(metrics::kLoss, at_end.loss),
+          Shown(metrics::kLoss, result.at_schedule_temperature.loss),
+          Titled(metrics::kActiveExperts, at_end.active_experts),
+          Titled(metrics::kZeroActiveFraction, at_end.zero_active_fraction),
+          Titled(metrics::kRelativeLoadVariance,
+                 at_end.relative_load_variance)),
+      "\n\n" + ReportLine(metrics::kValLoss, at_end.loss) +
+          ReportLine(metrics::kUnigramLoss, result.unigram_loss) +
+          ReportLine(metrics::kTrainAe, result.train_ae) +
+          ReportLine(metrics::kInferAe, at_end.active_experts) +
+          ReportLine(metrics::kRunSeconds, result.seconds) +
+          fmt::format("{:<22}{}\n", "result", (run_ / "result.h5").string())));
+  EXPECT_EQ(Count(train.output, "\nstep "), 3);
 
   const ProgramResult text = Evaluate();
   EXPECT_TRUE(EndedWith(text, 0, "soft_learned after 12 steps"));
@@ -122,17 +146,19 @@ TEST_F(Cli, TrainsAndEvaluates) {
 }
 
 // Uses tokens that come with their tokenizer.
-TEST_F(Cli, SaysHowManyBytesATokenHas) {
+TEST_F(Cli, PreparesACorpusSaysHowManyBytesATokenHasAndAsksTasks) {
   DataConfig data;
   data.corpus = "path:" + (folder_ / "text.txt").string();
   WriteFileAtomically(folder_ / "text.txt", TestText(TestDocuments(300)));
+  const ProgramResult train = RunProgram(
+      {"env", "XDG_CACHE_HOME=" + folder_.string(), Binary("run/train"),
+       "--config", "tiny.toml", "--corpus", data.corpus, "--out", run_.string(),
+       "--set", "model.vocab_size=400", "--set", "training.steps=2"},
+      folder_);
+  ASSERT_TRUE(EndedWith(train, 0, "prepare: encoding, bytes of files "));
   tokens_ =
-      PrepareCorpus(data, 400, {.cache = folder_ / "cache", .quiet = true})
+      PrepareCorpus(data, 400, {.cache = folder_ / "softmoe", .quiet = true})
           .prefix;
-  const ProgramResult train =
-      Train({"--set", "model.vocab_size=400", "--set", "training.steps=2",
-             "--set", "data.corpus=" + data.corpus});
-  ASSERT_TRUE(EndedWith(train, 0));
   const RunResult result = ReadRunResult(run_ / "result.h5");
   EXPECT_TRUE(Says(
       train.output,
@@ -142,6 +168,14 @@ TEST_F(Cli, SaysHowManyBytesATokenHas) {
   EXPECT_TRUE(EndedWith(
       Train({"--set", "model.vocab_size=400", "--set", "data.corpus=gcide"}), 2,
       "tokens of corpus 'path:", "but data.corpus is 'gcide'"));
+
+  std::ofstream(folder_ / "valid.jsonl")
+      << R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 0})";
+  const Strings ask = {"--task", "piqa",  "--task-files",
+                       ".",      "--out", "answers"};
+  EXPECT_TRUE(EndedWith(Evaluate(ask), 0, "acc_norm", "1 of the 1838 items"));
+  EXPECT_EQ(Evaluate(Joined(ask, {"--json"})).output,
+            ReadWholeFile(folder_ / "answers/results.json"));
 }
 
 // --dry-run refuses them, too.
@@ -253,7 +287,9 @@ TEST_F(Cli, MoreHeldOutSequencesThanThereAreMeansAll) {
   ASSERT_TRUE(EndedWith(train, 0));
   const ProgramResult all = Evaluate({"--json", "--sequences", "0"});
   ASSERT_TRUE(EndedWith(all, 0));
-  const ProgramResult more = Evaluate({"--json", "--sequences", "1000000"});
+  // 2^40, which is the most.
+  const ProgramResult more =
+      Evaluate({"--json", "--sequences", "1099511627776"});
   EXPECT_TRUE(EndedWith(more, 0));
   EXPECT_EQ(more.output, all.output);
 }
@@ -267,10 +303,29 @@ TEST_F(Cli, HelpTeaches) {
 
 TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
   const ProgramResult plan = Train({"--dry-run"});
-  EXPECT_TRUE(EndedWith(plan, 0, "config hash", "parameters",
-                        "2 balance groups of 2 sequences", run_.string()));
+  Config config = TinyConfig(RouterKind::kSoftLearned);
+  const ResourceNeed need = EstimateResources(config);
+  // Warm-up ends at step 1.2; 768 soft weights are ranked.
+  EXPECT_TRUE(EndedWith(
+      plan, 0, "config hash",
+      fmt::format(
+          "\noutput folder    {}\ntokens           {}\nparameters       {}\n"
+          "training tokens  768 in 12 steps of 64: 2 balance groups of 2 "
+          "sequences\n"
+          "memory           {} for parameters, gradients, moments and a "
+          "checkpoint, 3.0 KiB to calibrate tau; without activations\n"
+          "disk             {} (a checkpoint has {})\n"
+          "schedules        step: learning rate, temperature\n"
+          "                        0: 0.000e+00, 5.000\n"
+          "                        1: 8.333e-03, 4.932\n"
+          "                        3: 9.337e-03, 4.414\n"
+          "                        6: 5.910e-03, 3.000\n"
+          "                        9: 1.868e-03, 1.586\n"
+          "                       12: 1.000e-04, 1.000\n",
+          run_.string(), tokens_.string(), need.parameters,
+          FormatBytes(need.state_bytes), FormatBytes(need.disk_bytes),
+          FormatBytes(need.checkpoint_bytes))));
   EXPECT_FALSE(std::filesystem::exists(run_));
-  EXPECT_EQ(plan.output.find("exchange"), std::string::npos);
   // --dry-run reports what the run would find missing at once.
   const auto without_text = [&](const Strings& text) {
     return RunProgram(
@@ -284,16 +339,33 @@ TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
       EndedWith(without_text({"--corpus", "path:missing"}), 5, "missing"));
   EXPECT_TRUE(EndedWith(without_text({"--corpus", "gcdie"}), 2,
                         "no such corpus", "gcide"));
+  config.data.corpus = "gcide";
+  EXPECT_TRUE(EndedWith(without_text({"--corpus", "gcide"}), 0,
+                        "prepared from gcide",
+                        "/runs/train/tiny-" + ConfigHash(config) + "\n"));
   EXPECT_TRUE(
-      EndedWith(without_text({"--corpus", "gcide"}), 0, "prepared from gcide"));
-  const ProgramResult ranks = Train({"--dry-run", "--ranks", "2"});
+      EndedWith(without_text({"--corpus", "owt", "--place", "owt=nowhere"}), 5,
+                "/nowhere: there are no"));
+  // Without a calibration and a warm-up.
+  const ProgramResult ranks =
+      Train({"--dry-run", "--ranks", "2", "--silence-limit", "86400", "--set",
+             "router.tau=1.5", "--set", "training.warmup_fraction=0"});
   EXPECT_TRUE(
-      Says(ranks.output,
-           "exchange         auto: between ranks over NCCL where each has"));
-  const ProgramResult host =
-      Train({"--dry-run", "--ranks", "2", "--exchange", "host"});
+      Says(ranks.output, "checkpoint; without activations\n",
+           "exchange         auto: between ranks over NCCL where each has",
+           "temperature\n                        0: 1.000e-02, 5.000\n"
+           "                        3: "));
+  const ProgramResult host = Train({"--dry-run", "--ranks", "2", "--exchange",
+                                    "host", "--silence-limit", "0"});
   EXPECT_TRUE(
       Says(host.output, "exchange         host: through memory of the host\n"));
+  EXPECT_TRUE(Says(
+      Train({"--dry-run", "--ranks", "3", "--set",
+             "training.global_batch_sequences=12"})
+          .output,
+      "3 ranks add the gradients of 6 balance groups in an order of their own: "
+      "the result is specific to 3 ranks, and only 3 ranks can resume this "
+      "run\n"));
 }
 
 TEST_F(Cli, RanksLeaveWhatOneProcessLeaves) {
@@ -343,6 +415,7 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--device", "cuda", "--isa", "v3"}, "instruction set of the CPU"},
       {{"--set", "training.precision=fp16"}, "'fp32' or 'bf16'"},
       {{"--set", "training.precision=bf16"}, "the CPU computes only in fp32"},
+      {{"--set", "training.precision=bf16", "--dry-run"}, "only in fp32"},
       {{"--set", "training.precision=bf16", "--device=cuda", "--set",
         "model.d_ffn=36"},
        "model.d_ffn is 36, and in bf16 it must be a multiple of 8"},
@@ -350,6 +423,9 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--ranks", "3"}, "among 3 ranks; start 1 or 2 ranks"},
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
       {{"--ranks", "two"}, "--ranks two: give a number of ranks, or mpi"},
+      {{"--ranks", "2", "--silence-limit", "-1"}, "--silence-limit"},
+      {{"--ranks", "2", "--silence-limit", "86401"}, "--silence-limit"},
+      {{"--silence-limit", "5"}, "requires --ranks"},
       {{"--ranks", "2", "--exchange", "nccl"},
        "--exchange nccl: NCCL is for ranks on devices, but these ranks are on "
        "the CPU"},
@@ -369,8 +445,11 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
 
   EXPECT_EQ(Evaluate({"--bogus"}).exit_status, 2);
   EXPECT_EQ(Evaluate({"--sequences", "-1"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--sequences", "1099511627777"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--trace", "1099511627777", "--out", "out"}).exit_status,
+            2);
   EXPECT_EQ(Evaluate({"--sequences", "1", "--task", "piqa"}).exit_status, 2);
-  EXPECT_EQ(Evaluate({"--threads", "999999999999"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--threads", "4097"}).exit_status, 2);
   EXPECT_EQ(RunProgram({Binary("evaluation/evaluate")}, folder_).exit_status,
             2);
 }
@@ -502,6 +581,7 @@ TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
   };
   const ProgramResult whole = train({});
   EXPECT_TRUE(EndedWith(whole, 5));
+  EXPECT_EQ(Count(whole.output, "expected step"), 0);
   EXPECT_TRUE(
       Says(whole.output,
            "memory of a step on the device, runtime.recompute = \"none\":\n",
@@ -520,8 +600,9 @@ TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
   const ProgramResult layer = train({"--set", "runtime.recompute=layer"});
   EXPECT_TRUE(EndedWith(layer, 5, "runtime.recompute = \"layer\":\n"));
   const ProgramResult dry = train({"--dry-run"});
-  EXPECT_TRUE(EndedWith(
-      dry, 0, "an H100 with 80 GB holds the step with \"experts\"\n"));
+  EXPECT_TRUE(EndedWith(dry, 0,
+                        "an H100 with 80 GB holds the step with \"experts\"\n",
+                        "\nexpected step on an H100 SXM"));
   EXPECT_FALSE(std::filesystem::exists(run_));
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
@@ -572,8 +653,11 @@ TEST_F(Cli, WarnsOfACalibrationThatMissesItsAim) {
     std::filesystem::remove_all(run_);
     const ProgramResult result =
         Train(Joined({"--set", "router.temperature_start=1e9"}, quiet));
-    EXPECT_TRUE(EndedWith(result, 0, "warning: ", "router.mean_active_experts",
-                          "set router.tau"));
+    EXPECT_TRUE(EndedWith(
+        result, 0, "warning: ",
+        "384 soft weights should lie above tau, for router.mean_active_experts "
+        "= 1.5, but 768 do, because so many are equal at temperature 1e+09; "
+        "set router.tau, or lower router.temperature_start\n"));
     EXPECT_EQ(Count(result.output, "step 12/12 | "), quiet.empty() ? 1 : 0);
   }
 }

@@ -93,6 +93,7 @@ TEST_F(MpiTrain, ASignalToOneRankSavesAndEndsAll) {
   const ProgramResult rest = RunMpi(4, "stopped", steps);
   ASSERT_TRUE(EndedWith(rest, 0));
   EXPECT_EQ(Count(rest.output, "continuing after step "), 1);
+  EXPECT_EQ(Count(rest.output, "h5 (trained in several sessions)\n"), 1);
   ExpectSameRun(folder_ / "alone", folder_ / "stopped");
 }
 

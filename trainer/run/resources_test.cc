@@ -61,6 +61,8 @@ TEST(EstimateResources, CountsWhatACalibrationRanks) {
   // 10 batches of 240 sequences, 8 weights in each of 10 layers.
   EXPECT_EQ(NumCalibrationRatios(config), int64_t{10} * 240 * 2048 * 10 * 8);
   EXPECT_EQ(EstimateResources(config).calibration_bytes, 1572864000);
+  EXPECT_EQ(EstimateResources(config, 2).calibration_bytes,
+            int64_t{2} * 1572864000);
   config.router.expansion_factor = 20;  // the cap is all experts
   EXPECT_EQ(NumCalibrationRatios(config), int64_t{10} * 240 * 2048 * 10 * 32);
   config.router.tau = 1.5;

@@ -2,6 +2,7 @@
 //
 // Interrupted runs: signals, full disks, checkpoints of other runs. A resumed
 // run must equal the uninterrupted one bit for bit.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -71,13 +72,17 @@ TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
     StopAt(options, step, signal);
     EXPECT_TRUE(
         Says(MessageOf<StoppedError>([&] { TrainRun(config_, options); }),
-             kCheckpointName))
-        << "the signal at step " << step;
+             fmt::format(": after step {}/12, saved in {}; the same command ",
+                         step, (run / kCheckpointName).string())));
     EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, step);
     EXPECT_FALSE(std::filesystem::exists(run / kResultName));
   }
   const RunResult result = TrainRun(config_, QuietOptions(run, tokens_));
   EXPECT_TRUE(result.resumed);
+  // All five sessions count.
+  const double of_four = Checkpoint(run / kCheckpointName).state().seconds;
+  EXPECT_GT(of_four, 0);
+  EXPECT_GT(result.seconds, of_four);
   ExpectAsUnbroken(result, run);
 }
 
@@ -267,7 +272,12 @@ TEST(Resume, NamesEveryVersionThatTrainedIt) {
   });
   options.on_step = nullptr;
   const std::string both = "0123456789ab, " + CodeVersion();
+  testing::internal::CaptureStderr();
   EXPECT_EQ(TrainRun(config, options).code_version, both);
+  EXPECT_TRUE(Says(testing::internal::GetCapturedStderr(),
+                   ": trained so far by version 0123456789ab of this project, "
+                   "but this is " +
+                       CodeVersion() + ": "));
   EXPECT_EQ(Checkpoint(path).state().code_version, both);
   EXPECT_EQ(ReadRunResult(folder / "run" / kResultName).code_version, both);
 }

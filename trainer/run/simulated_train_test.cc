@@ -42,6 +42,7 @@ TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
   EXPECT_EQ(Count(alone.output, "validation after step 5 | "), 1)
       << alone.output;
   EXPECT_EQ(Count(alone.output, "step 6/6 | loss "), 1) << alone.output;
+  EXPECT_EQ(Count(alone.output, "between ranks"), 0) << alone.output;
 
   for (const int size : {2, 4}) {
     const std::string run = std::to_string(size);
@@ -49,6 +50,7 @@ TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
     ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, run + " ranks share a device: "), 1)
         << result.output;
+    EXPECT_EQ(Count(result.output, " through memory of the host\n"), 1);
     ExpectSameRun(folder_ / "alone", folder_ / run);
   }
 }
@@ -91,10 +93,15 @@ TEST_F(SimulatedTrain, InterruptedProcessesGoOn) {
 TEST_F(SimulatedTrain, RefusesRanksOnDifferentBackends) {
   const auto ranks =
       StartRanks(2, Train("refused", kSmall), [](int rank, Strings& command) {
-        if (rank == 1) command = Joined(command, {"--device=cuda"});
+        if (rank == 0) command = Joined(command, {"--device=cuda"});
       });
   EXPECT_EQ(ranks->AwaitEnd(), 2) << ranks->output();
-  EXPECT_EQ(Count(ranks->output(), "rank 0 has "), 2) << ranks->output();
+  EXPECT_EQ(Count(ranks->output(), "rank 0 has isa sm_90, rank 1 has v"), 2)
+      << ranks->output();
+  EXPECT_EQ(
+      Count(ranks->output(),
+            "; give all ranks the same --device, on machines of one kind"),
+      2);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 

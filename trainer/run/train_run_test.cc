@@ -54,6 +54,7 @@ TEST(TrainRun, MeasuresTheBytesOfATokenWhereThereIsATokenizer) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.model.vocab_size = 400;
   config.training.steps = 2;
+  config.training.eval_every = 1;
   config.data = data;
   const PreparedCorpus corpus =
       PrepareCorpus(data, 400, {.cache = folder / "cache", .quiet = true});
@@ -66,6 +67,8 @@ TEST(TrainRun, MeasuresTheBytesOfATokenWhereThereIsATokenizer) {
   EXPECT_NEAR(result.val_bytes_per_token.value(), all, 0.3 * all);
   EXPECT_EQ(result.val_loss_per_byte,
             result.final_validation.loss / *result.val_bytes_per_token);
+  // Of the run, two steps, and a validation after each.
+  EXPECT_EQ(MetricsOf(folder / "run").size(), 5u);
   ExpectSameResult(result, ReadRunResult(folder / "run" / kResultName));
 }
 
@@ -371,16 +374,21 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
   const auto folder = FreshFolder("nobody");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftFixed);
-  config.router.tau = 100.0;
+  // In training all weights are equal: 1, in the unit of tau.
+  config.router.temperature_start = config.router.temperature_end = 1e9;
+  config.router.tau = 1.02;
   const RunResult none =
       TrainRun(config, QuietOptions(folder / "none", tokens));
-  EXPECT_EQ(none.tau, 100.0);
+  EXPECT_EQ(none.tau, 1.02);
   EXPECT_FALSE(none.tau_calibrated);
   for (const StepRecord& step : none.steps) {
     EXPECT_EQ(step.active_experts, 0);
     EXPECT_EQ(step.zero_active_fraction, 1);
     EXPECT_EQ(step.layer_relative_load_variance, (std::vector<double>{0, 0}));
   }
+  // The validation at T = 1 counts, too.
+  EXPECT_GT(none.final_validation.active_experts, 0);
+  EXPECT_GT(none.most_active_in_a_token, 0);
   config.router.fallback = Fallback::kTop1;
   const RunResult top1 =
       TrainRun(config, QuietOptions(folder / "top1", tokens));

@@ -174,6 +174,17 @@ TEST(ScoreRequests, PollsBeforeEveryBatch) {
                StoppedError);
   EXPECT_TRUE(
       ScoreRequests({}, *model, kRouting, 2 * kWindow, alone, [] {}).empty());
+
+  // In 200 tokens: six sequences of 32 and one, three of 64, two of 96, two of
+  // the window.
+  std::vector<RequestTokens> mixed;
+  for (const size_t inputs :
+       {32, 100, 1, 64, 96, 33, 32, 97, 32, 64, 65, 32, 32, 32}) {
+    mixed.push_back({.ids = std::vector<int32_t>(inputs + 1, 2), .scored = 1});
+  }
+  polls = 0;
+  ScoreRequests(mixed, *model, kRouting, 2 * kWindow, alone, [&] { ++polls; });
+  EXPECT_EQ(polls, 5);
 }
 
 TEST(ScoreTask, AsksEveryChoiceAndCountsWhatWasCut) {

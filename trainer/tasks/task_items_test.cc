@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 
@@ -61,6 +62,7 @@ TEST_F(Items, OfBothFormsAreTheSame) {
   EXPECT_EQ(piqa.items[0].context, "Question: g\nAnswer:");
   EXPECT_EQ(piqa.items[0].choices, (std::vector<std::string>{"a", " b "}));
   EXPECT_EQ(piqa.items[0].gold, 1);
+  EXPECT_EQ(piqa.sha256, Sha256Hex(std::string(kPiqa) + "1\n"));
   EXPECT_EQ(piqa.items[0].document.dump(), piqa_hub.items[0].document.dump());
   EXPECT_EQ(Continuation(piqa.items[0].choices[1]), "  b ");
 
@@ -153,7 +155,7 @@ TEST_F(Items, NeedAsManyLabels) {
   Write("piqa-labels.lst", "0\n2\n");
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read("piqa", two); }),
                    "piqa-labels.lst:2: the label is \"2\""));
-  Write("piqa-labels.lst", "0\n1");
+  Write("piqa-labels.lst", " 0\r\n1\t");
   EXPECT_EQ(Read("piqa", two).items[1].gold, 1);
 }
 
@@ -188,6 +190,11 @@ TEST_F(Items, SayIfTheyArePartOfASplit) {
             "piqa: 200 of the 1838 items of the validation split");
   task.items.resize(1838);
   EXPECT_EQ(PartText(task), "");
+  std::vector<int64_t> published;
+  for (const TaskSplit& split : TaskSplits()) {
+    published.push_back(split.num_items);
+  }
+  EXPECT_EQ(published, (std::vector<int64_t>{1838, 10042, 2376, 570, 2251}));
 }
 
 TEST_F(Items, AreFoundUnderTheAuthorsNames) {

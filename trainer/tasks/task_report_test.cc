@@ -46,16 +46,25 @@ TEST(TaskReport, ShowsPercentWithErrorsAndWhatIsMissing) {
                    "50.00 +- 50.00", "2 of the 1838 items of the validation",
                    "3 requests were longer than the window and lost their "
                    "beginning; in 1 of them the choice"));
+  std::vector<ScoredTask> tasks = Tasks();
+  tasks[0].cut_contexts = 0;
+  EXPECT_FALSE(Says(TaskTable(tasks), "requests were longer"));
 }
 
 TEST(TaskReport, HasResultsInTheHarnesssForm) {
-  const json results = json::parse(TaskResultsJson(kModel, Tasks()));
+  const std::string text = TaskResultsJson(kModel, Tasks());
+  EXPECT_TRUE(text.starts_with("{\n  \"results\": {\n    \"piqa\": {\n"));
+  const json results = json::parse(text);
   EXPECT_EQ(results.at("results").at("piqa").at("acc,none"), 1.0);
   EXPECT_EQ(results.at("results").at("piqa").at("acc_norm,none"), 0.5);
   EXPECT_EQ(results.at("results").at("piqa").at("acc_norm_stderr,none"), 0.5);
   EXPECT_EQ(results.at("n-samples").at("piqa"),
             (json{{"original", 1838}, {"effective", 2}}));
   EXPECT_EQ(results.at("n-shot").at("piqa"), 0);
+  EXPECT_EQ(results.at("versions").at("piqa"), 1.0);
+  for (const char* name : kTaskMeasureNames) {
+    EXPECT_EQ(results.at("higher_is_better").at("piqa").at(name), true);
+  }
   EXPECT_EQ(results.at("config").at("model_args"),
             (json{{"config_hash", "c0ffee"},
                   {"tokenizer_sha256", "7e57"},

@@ -80,6 +80,7 @@ TEST(TaskAccuracy, HasTheErrorOfASample) {
 ScoredTask Made(const std::string& name, const std::vector<int>& choices) {
   ScoredTask scored;
   scored.task.name = name;
+  scored.task.sha256 = "of " + name;
   for (size_t i = 0; i < choices.size(); ++i) {
     TaskItem item{.context = "",
                   .choices = std::vector<std::string>(choices[i], "x"),
@@ -115,6 +116,8 @@ TEST(Accuracies, CountValidationItemsOfFourChoicesAndAllOfArcEasy) {
             "arc_easy_validation_four_choices 1/3\n"
             "arc_easy_train 1/1\n"
             "arc_easy_all 6/9\n");
+  EXPECT_EQ(Accuracies(tasks).back().sha256,
+            "of arc_easy, of arc_easy_validation, of arc_easy_train");
   EXPECT_EQ(Accuracies({tasks.data(), 3}).size(), 4u);
   // A part without items has no accuracy.
   const ScoredTask without_four = Made("arc_easy_validation", {3, 5});

@@ -42,10 +42,11 @@ class Source {
   }
   void FailAt(int64_t step) { fails_at_ = step; }
 
-  // Waits until (step, first) has been asked for; false after a minute.
-  bool WaitFor(int64_t step, int64_t first) {
+  // Waits until (step, first) has been asked for; false after `most`.
+  bool WaitFor(int64_t step, int64_t first,
+               std::chrono::milliseconds most = std::chrono::minutes(1)) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::minutes(1), [&] {
+    return changed_.wait_for(lock, most, [&] {
       return reads_.contains({step, first});
     });
   }
@@ -86,6 +87,7 @@ TEST(BatchReader, ReadsTheNextStepAhead) {
       ASSERT_TRUE(step + 1 == kSteps || source.WaitFor(step + 1, first));
     }
   }
+  EXPECT_FALSE(source.WaitFor(kSteps, 0, std::chrono::milliseconds(20)));
   EXPECT_EQ(source.reads().size(), static_cast<size_t>(3 * kSteps));
   for (const auto& [part, times] : source.reads()) {
     EXPECT_EQ(times, 1) << part.first << " " << part.second;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -77,10 +78,10 @@ TEST(Dataset, HoldsOutTheLastDocuments) {
 }
 
 // round(0.02 documents), halves up: 1.48, 1.5 and 2.5. Rounding down would hold
-// out 1, 1, 2, rounding halves to even 1, 2, 2.
+// out 1, 1, 2, rounding halves to even 1, 2, 2. Of 0.4, at least one is.
 TEST(Dataset, RoundsTheHeldOutDocumentsHalfUp) {
   const std::vector<std::pair<int64_t, int64_t>> kHeldOut = {
-      {74, 1}, {75, 2}, {125, 3}};
+      {20, 1}, {74, 1}, {75, 2}, {125, 3}};
   for (const auto& [documents, held_out] : kHeldOut) {
     const auto prefix = WriteCounting(
         "half", std::vector<int64_t>(static_cast<size_t>(documents), 10));
@@ -241,8 +242,9 @@ TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
   };
   expect({40, 100}, "3 training sequences of 10 tokens (a batch needs 4)");
   expect({41, 10}, "0 validation sequences");
-  expect({10, 10, 10, 40, 40, 40},
+  expect({10, 10, 20, 21},
          "hold out less (data.validation_fraction), or use a larger");
+  expect({10, 10, 20, 20}, "is needed); use a larger corpus");
   expect({41, 2, 2, 2}, "hold out more (data.validation_fraction), or use a");
   // One document is held out, and one is not, whatever the fraction.
   expect({40, 100}, "is needed); use a larger corpus");
@@ -254,14 +256,29 @@ TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
 }
 
 TEST(Dataset, SaysThatOneDocumentIsTooFew) {
-  for (const std::vector<int64_t>& lengths :
-       {std::vector<int64_t>{}, std::vector<int64_t>{5000}}) {
+  const std::vector<std::pair<std::vector<int64_t>, std::string>> kSequences = {
+      {{}, "0 validation"}, {{5000}, "4999 validation"}};
+  for (const auto& [lengths, held_out] : kSequences) {
     const auto prefix = WriteCounting("one_document", lengths);
-    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
-                       const Dataset data(MakeConfig(10, 4, 0.02), prefix);
-                     }),
-                     "at least 2", "blank lines"))
-        << lengths.size();
+    EXPECT_TRUE(Says(
+        MessageOf<DataError>(
+            [&] { const Dataset data(MakeConfig(1, 4, 0.02), prefix); }),
+        "at least 2", "blank lines",
+        " 0 training sequences of 1 tokens (a batch needs 4) and " + held_out));
+  }
+}
+
+// An evaluation needs a held-out sequence, and one document before it.
+TEST(Dataset, NeedsNoBatchWithoutTraining) {
+  const auto open = [](const std::vector<int64_t>& lengths) {
+    Dataset(MakeConfig(10, 4, 0.5), WriteCounting("evaluated", lengths),
+            /*trains=*/false);
+  };
+  EXPECT_NO_THROW(open({1, 11}));
+  for (const std::vector<int64_t>& lengths :
+       {std::vector<int64_t>{1, 10}, std::vector<int64_t>{1000}}) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { open(lengths); }),
+                     "do not fill a sequence of 10 tokens"));
   }
 }
 

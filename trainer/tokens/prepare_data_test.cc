@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/config.h"
 #include "core/files/atomic_file.h"
 #include "core/philox.h"
 #include "core/process/process.h"
@@ -52,15 +53,25 @@ class PrepareData : public ::testing::Test {
 };
 
 TEST_F(PrepareData, WritesTheFiveFiles) {
-  const Strings arguments = {
-      "--corpus",   "path:t.txt",  "--vocab-size", "400",       "--out",
-      "sub/tokens", "--max-bytes", "100 KB",       "--threads", "2"};
-  Expect(Run(arguments), 0, {"of a vocabulary of 400", "sub/tokens.{bin"});
+  const Strings arguments = {"--corpus",    "path:t.txt", "--vocab-size", "400",
+                             "--out",       "sub/tokens", "--threads",    "2",
+                             "--max-bytes", "100 KB",     "--verify"};
+  const ProgramResult result = Run(arguments);
   EXPECT_EQ(FilesIn(folder_ / "sub"),
             (Strings{"tokens.bin", "tokens.idx", "tokens.json",
                      "tokens.manifest", "tokens.model"}));
   const PreparedCorpus corpus = OpenPreparedCorpus(folder_ / "sub/tokens", 400);
+  EXPECT_EQ(corpus.max_bytes, 100000);
   EXPECT_LE(corpus.text_bytes, 100000);
+  const std::string files = fmt::format("bytes of files {0}/{0} | ",
+                                        fs::file_size(folder_ / "t.txt"));
+  Expect(result, 0,
+         {"prepare: no published checksum of this text is known\n",
+          "prepare: sampling, " + files, "prepare: encoding, " + files,
+          "corpus      path:t.txt\n            a text file of the user's, ",
+          fmt::format("tokens      {} of a vocabulary of 400 (",
+                      corpus.num_tokens),
+          "sub/tokens.{bin"});
   // Linked, not copied.
   EXPECT_EQ(fs::hard_link_count(folder_ / "sub/tokens.bin"), 2u);
   Expect(Run(arguments), 0, {"found in the cache"});
@@ -89,13 +100,24 @@ TEST_F(PrepareData, TakesNoTokenFilesForItsCorpus) {
   for (const uint64_t seed : {1, 2}) {
     std::string lines;
     for (const std::string& text : TestDocuments(300, seed)) {
-      lines += nlohmann::json{{"text", text}}.dump() + "\n";
+      lines += nlohmann::json{{"body", text + "\n"}}.dump() + "\n";
     }
-    WriteFileAtomically(folder_ / fmt::format("own/{}.jsonl", seed), lines);
+    WriteFileAtomically(folder_ / fmt::format("own/{}.jsonl", seed),
+                        lines + "{\n");
   }
-  const Strings arguments = {"--corpus", "jsonl:own", "--vocab-size",
-                             "320",      "--out",     "own/tokens"};
-  Expect(Run(arguments), 0, {"own/tokens.{bin"});
+  const Strings arguments = {"--corpus",    "jsonl:own",     "--vocab-size",
+                             "320",         "--out",         "own/tokens",
+                             "--text-key",  "body",          "--on-bad=skip",
+                             "--normalise", "hf_openwebtext"};
+  Expect(Run(arguments), 0,
+         {fmt::format("; 2 bad documents were left out: "
+                      "{0}/own/1.jsonl:301: no JSON in UTF-8; "
+                      "{0}/own/2.jsonl:301: no JSON in UTF-8\n"
+                      "documents   600\n",
+                      fs::canonical(folder_).string()),
+          "own/tokens.{bin"});
+  EXPECT_TRUE(ReadPreparedCorpus(folder_ / "own/tokens").normalise ==
+              Normalise::kHfOpenWebText);
   Expect(Run(arguments), 0, {"found in the cache"});
 }
 
@@ -155,7 +177,9 @@ TEST_F(PrepareData, GoesOnAfterKills) {
                    "--quiet"};
   };
   const auto start = std::chrono::steady_clock::now();
-  Expect(RunProgram(arguments("unbroken"), folder_), 0, {});
+  const ProgramResult unbroken = RunProgram(arguments("unbroken"), folder_);
+  Expect(unbroken, 0, {});
+  EXPECT_TRUE(unbroken.output.starts_with("corpus      jsonl:shards\n"));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -212,6 +236,9 @@ TEST_F(PrepareData, SaysHowToGetTheCorpora) {
   Expect(Run({"--how", "owt"}), 0, {"12880027468 bytes", "--place owt="});
   Expect(Run({"--how", "c4"}), 0, {"326778635540 bytes", "git lfs"});
   Expect(Run({"--corpus", "owt", "--place", "owl=/x"}), 2, {"--place owl=/x"});
+  Expect(Run({"--corpus", "owt", "--place", "owt"}), 2, {"--place owt: write"});
+  Expect(Run({"--corpus", "c4", "--place", "c4=/nowhere"}), 5,
+         {"no C4 in /nowhere"});
   Expect(Run({"--corpus", "owt", "--place", "owt=/nowhere"}), 5,
          {"no OpenWebText in /nowhere", "--how owt"});
   Expect(Run({"--corpus", "path:t.txt", "--on-bad", "drop"}), 2, {"--on-bad"});
@@ -221,9 +248,11 @@ TEST_F(PrepareData, Teaches) {
   Expect(Run({"--help"}), 0,
          {"Examples:", "--corpus debian-mix", "<|endoftext|>", "TOKEN_FILES.md",
           "Exit codes", "75"});
-  Expect(Run({"--list"}), 0,
-         {"gcide", "debian-mix", "stand-in", "owt:PATH", "path:FILE",
-          "not downloaded yet"});
+  Expect(
+      Run({"--list"}), 0,
+      {"gcide", "  foldoc       Free On-line", "stand-in", "not downloaded yet",
+       "plain owt: " + folder_.string() + "/cache/softmoe/corpora/owt\n",
+       "path:FILE"});
 }
 
 TEST_F(PrepareData, RefusesWrongUsage) {
@@ -232,8 +261,12 @@ TEST_F(PrepareData, RefusesWrongUsage) {
   Expect(Run({"--corpus", "gcdie"}), 2, {"no such corpus", "gcide"});
   Expect(Run({"--corpus", "path:t.txt", "--vocab-size", "12"}), 2,
          {"vocab_size = 12"});
-  Expect(Run({"--corpus", "path:t.txt", "--vocab-size", "30000"}), 2,
-         {"smaller model.vocab_size"});
+  Expect(Run({"--corpus", "path:t.txt"}), 2,
+         {"a tokenizer of 32768 pieces", "smaller model.vocab_size"});
+  for (const std::string threads : {"-1", "1025"}) {
+    Expect(Run({"--corpus", "path:t.txt", "--threads", threads}), 2,
+           {"--threads: Value " + threads + " not in range 0 to 1024\n"});
+  }
   Expect(Run({"--corpus", "path:t.txt", "--max-bytes", "-5"}), 2,
          {"--max-bytes: Value -5 not in range 0 to 1152921504606846976\n"});
   for (const std::string out : {"made/", "made/..", "."}) {
@@ -256,7 +289,8 @@ TEST_F(PrepareData, SaysWhatToDoOffline) {
   const FakeAptGet apt(folder_ / "bin",
                        "echo 'E: Could not resolve deb.debian.org'; exit 100");
   Expect(Run({"--corpus", "foldoc"}), 5,
-         {"Could not resolve", "--corpus path:FILE"});
+         {"prepare: downloading Debian package dict-foldoc\n",
+          "Could not resolve", "--corpus path:FILE"});
   EXPECT_EQ(FilesIn(folder_ / "cache/softmoe/corpora"), Strings{});
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -27,6 +28,7 @@
 #include "trainer/tokens/token_disk.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
+#include "trainer/tokens/tokenizer_sample.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -90,6 +92,7 @@ TEST_F(Prepare, TokensAreTheDocuments) {
   EXPECT_EQ(corpus.corpus_sha256, Sha256Hex(text));
   EXPECT_FALSE(corpus.stand_in);
   EXPECT_TRUE(Says(corpus.provenance, "t.txt"));
+  EXPECT_EQ(ReadPreparedCorpus(corpus.prefix).corpus, data_.corpus);
 }
 
 TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
@@ -159,7 +162,7 @@ TEST_F(Prepare, RefusesACorpusForWhichThereIsNoRoom) {
   options.notify = notify_;
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
                        [&] { PrepareCorpus(data_, 100'000, options); }),
-                   "MB free, but preparing corpus c4 takes about",
+                   "MB free, but preparing corpus c4 takes about 798756 MB",
                    "XDG_CACHE_HOME"));
 }
 
@@ -167,6 +170,11 @@ TEST_F(Prepare, FindsItsWorkAgain) {
   std::string notes;
   notify_ = [&](const std::string& line) { notes += line + "\n"; };
   const PreparedCorpus first = Run();
+  // Under another key, all would be prepared again after an update. The 6 is
+  // that of kPreparationVersion.
+  const std::string text = Sha256OfFile(folder_ / "t.txt");
+  EXPECT_EQ(first.prefix.parent_path().filename(),
+            Sha256Hex("6\npath\n" + text + "\n400\n0\n").substr(0, 32));
   EXPECT_FALSE(Says(notes, "making it again"));
   notes.clear();
   const PreparedCorpus second = Run();
@@ -495,6 +503,7 @@ TEST_F(PrepareShards, OpenWebTextGivesTheTokensOfItsDocuments) {
     plain.emplace_back(std::to_string(plain.size()) + ".txt", text);
     lines += Line(text);
   }
+  plain.emplace_back("empty.txt", "");
   const auto packed = [&](int64_t begin, int64_t end) {
     return Tar({plain.begin() + begin, plain.begin() + end}, true);
   };
@@ -503,14 +512,14 @@ TEST_F(PrepareShards, OpenWebTextGivesTheTokensOfItsDocuments) {
   WriteFileAtomically(folder_ / "packed.tar",
                       Tar({{"0_data.xz", packed(0, 200)},
                            {"1_data.xz", packed(200, 450)},
-                           {"2_data.xz", packed(450, 600)}},
+                           {"2_data.xz", packed(450, 601)}},
                           false));
   data_.corpus = "jsonl:" + (folder_ / "documents.jsonl").string();
   const PreparedCorpus documents = Run(2, "documents");
   for (const std::string name : {"plain", "packed"}) {
     data_.corpus = "owt:" + (folder_ / (name + ".tar")).string();
     const PreparedCorpus archive = Run(2, name);
-    EXPECT_EQ(archive.text_of, "a part of owt: 600 of 8013769 documents");
+    EXPECT_EQ(archive.text_of, "a part of owt: 601 of 8013769 documents");
     for (const char* suffix : {".bin", ".idx", ".model"}) {
       EXPECT_TRUE(ReadWholeFile(WithSuffix(archive.prefix, suffix)) ==
                   ReadWholeFile(WithSuffix(documents.prefix, suffix)))
@@ -592,6 +601,39 @@ TEST_F(PrepareShards, BeginsAgainWithoutTheTokenizer) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
   fs::remove(LeaveFourShards() / "model");
   ExpectEqual(Run(2), unbroken);
+}
+
+// What the first pass finds decides how much disk must be free.
+TEST_F(PrepareShards, KeepsWhatTheFirstPassFound) {
+  const fs::path work = LeaveFourShards();
+  const Tokenizer tokenizer = Tokenizer::FromFile(work / "model");
+  Strings digests;
+  SampledText all;
+  double tokens = 0;
+  for (int i = 0; i < kShards; ++i) {
+    const auto shard = folder_ / "shards" / (std::to_string(i) + ".json.gz");
+    digests.push_back(Sha256OfFile(shard));
+    all.input_bytes += static_cast<int64_t>(fs::file_size(shard));
+    for (const std::string& text : TestDocuments(60 + 40 * i, i)) {
+      ++all.documents;
+      all.text_bytes += std::ssize(text);
+      tokens += static_cast<double>(tokenizer.Encode(text).size());
+    }
+  }
+  const auto find = [&] {
+    return FindTokenizer(work, [&, i = size_t{0}](Shard* shard) mutable {
+      if (i < digests.size()) shard->digest = digests[i];
+      return i++ < digests.size();
+    });
+  };
+  const SampledTokenizer found = find().value();
+  EXPECT_EQ(found.sampled.documents, all.documents);
+  EXPECT_EQ(found.sampled.text_bytes, all.text_bytes);
+  EXPECT_EQ(found.sampled.input_bytes, all.input_bytes);
+  EXPECT_EQ(found.bytes_per_token,
+            static_cast<double>(all.text_bytes) / tokens);
+  digests.emplace_back("another");
+  EXPECT_FALSE(find());
 }
 
 // All threads write when the disk is full, including the one that appends.
@@ -741,6 +783,8 @@ TEST(CopyPreparedCorpus, CopiesLargeFiles) {
   const Strings suffixes = {".bin", ".idx", ".model", ".manifest"};
   for (size_t i = 0; i < suffixes.size(); ++i) {
     WriteFileAtomically(WithSuffix(corpus.prefix, suffixes[i]), contents[i]);
+    // In the way of a link.
+    fs::create_directories(folder / ("copy" + suffixes[i] + ".link") / "x");
   }
   const PreparedCorpus copy = CopyPreparedCorpus(corpus, folder / "copy");
   for (size_t i = 0; i < suffixes.size(); ++i) {
@@ -767,7 +811,8 @@ class Prepared : public Prepare {
 };
 
 TEST_F(Prepared, OpensWhereItWasCopied) {
-  // Copied again, its files are links to themselves.
+  // As if a copy had only begun; its files are links to themselves then.
+  fs::remove(WithSuffix(corpus_.prefix, ".json"));
   CopyPreparedCorpus(Run(), corpus_.prefix);
   EXPECT_EQ(FilesIn(folder_ / "sub"),
             (Strings{"out.v1.bin", "out.v1.idx", "out.v1.json",
@@ -801,7 +846,9 @@ TEST_F(Prepared, RefusesExchangedFiles) {
     std::string other = bytes;
     other[other.size() / 2] ^= 1;
     WriteFileAtomically(path, other);
-    ExpectRefused("out.v1" + suffix + ": damaged or exchanged");
+    ExpectRefused("out.v1" + suffix +
+                  ": damaged or exchanged: its SHA-256 is " + Sha256Hex(other) +
+                  ", the .json file beside it says " + Sha256Hex(bytes));
     WriteFileAtomically(path, bytes);
   }
   fs::remove(WithSuffix(corpus_.prefix, ".bin"));
@@ -837,6 +884,7 @@ TEST_F(Prepared, RefusesADamagedDescription) {
 TEST_F(Prepared, NoBitOfTheDescriptionChangesUnnoticed) {
   const fs::path path = WithSuffix(corpus_.prefix, ".json");
   const std::string whole = ReadWholeFile(path);
+  EXPECT_TRUE(whole.starts_with("{\n  \"format\": \"softmoe token files\",\n"));
   for (size_t bit = 0; bit < 8 * whole.size(); bit += 43) {
     std::string text = whole;
     text[bit / 8] = static_cast<char>(text[bit / 8] ^ 1 << bit % 8);

@@ -39,7 +39,8 @@ void Encode(const fs::path& folder, int64_t shard) {
   ShardRecord about;
   about.name = "shard " + std::to_string(shard);
   about.digest = "digest " + std::to_string(shard);
-  about.bytes = 10;
+  about.bytes = 10 + shard;
+  about.empty = shard;
   writer.Commit(about);
 }
 
@@ -86,6 +87,8 @@ TEST_F(Store, WritesTokenFiles) {
   EXPECT_EQ(file.num_tokens(), 5 * 2 + 10 * 3);
   const Manifest manifest = ReadManifest(folder_ / "out.manifest");
   EXPECT_EQ(Total(manifest.shards).documents, 15);
+  EXPECT_TRUE(Says(ReadWholeFile(folder_ / "out.manifest"),
+                   R"("shards":5,"bytes":60,"documents":15,"empty":10,)"));
 }
 
 // Killed after a shard was encoded, after it was appended, or in between.
@@ -93,14 +96,19 @@ TEST_F(Store, GoesOnWhereItWasLeft) {
   const auto unbroken = Unbroken();
   {
     ShardStore store(folder_, kShardVocabSize);
+    EXPECT_FALSE(store.HasWork());
     Encode(folder_, 1);
     Encode(folder_, 0);
+    EXPECT_TRUE(store.HasWork());
     ASSERT_TRUE(store.Has(0, "digest 0"));
     EXPECT_FALSE(store.Has(0, "another"));
     EXPECT_FALSE(store.Has(2, "digest 2"));
     store.AppendNext();
+    EXPECT_EQ(FilesIn(folder_ / "shards").size(), 2u);  // of shard 1
   }
+  const AtomicFile left(folder_ / "shards" / "2.bin");  // by a killed writer
   EXPECT_TRUE(Finish(1) == unbroken);
+  EXPECT_FALSE(fs::exists(left.temporary_path()));
 }
 
 TEST_F(Store, KnowsShardsWithoutTheirBadDocuments) {
@@ -194,7 +202,7 @@ TEST_F(Store, DoesNotTakeADamagedShard) {
     Encode(folder_, 0);
     const fs::path path = folder_ / "shards" / name;
     std::string bytes = ReadWholeFile(path);
-    bytes[bytes.size() / 2] ^= 1;
+    if (name == "0.bin") bytes[bytes.size() / 2] ^= 1;
     if (name == "0.rest") bytes.pop_back();
     WriteFileAtomically(path, bytes);
     EXPECT_FALSE(store.Has(0, "digest 0")) << name;
@@ -324,6 +332,14 @@ TEST_F(Store, ManifestsAreRefusedIfChanged) {
   text = whole;
   text.replace(text.find("\"documents\":"), 12, "\"documentz\":");
   EXPECT_TRUE(Says(error(text), "out.manifest:1: \"documents\" is missing"));
+  text = whole;
+  text.insert(text.find("\"documents_sum\":\"") + 17, "x");
+  EXPECT_TRUE(Says(error(text), "out.manifest:1: \"x"));
+  // No count is above 2^50.
+  text = Replaced(whole, "\"bytes\":10,", "\"bytes\":1125899906842625,");
+  EXPECT_TRUE(Says(error(text), "out.manifest:1: a count of 1125899906842625"));
+  text = Replaced(whole, "\"bytes\":10,", "\"bytes\":1125899906842624,");
+  EXPECT_TRUE(Says(error(text), "damaged, or changed"));
   text = whole;
   text.replace(text.find("\"tokens\":2"), 10, "\"tokens\":3");
   EXPECT_TRUE(Says(error(text), "damaged, or changed"));

@@ -99,13 +99,15 @@ TEST(ShardWorkers, EndWhatTheyAreAt) {
     ShardWorkers workers(Shards(9), 0, 1, [&] {
       return [&](const Shard&, int64_t index, const GoOn& go_on) {
         EXPECT_EQ(index, 0);
+        go_on(25);  // of 10 bytes
         begun.set_value();
-        while (go_on(5)) std::this_thread::yield();
+        while (go_on(25)) std::this_thread::yield();
         return false;
       };
     });
     begun.get_future().wait();
     EXPECT_EQ(workers.WaitFor(0), ShardWorkers::State::kWaiting);
+    EXPECT_EQ(workers.input_bytes(), 10);
   }
 }
 

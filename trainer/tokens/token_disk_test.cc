@@ -36,5 +36,20 @@ TEST(ExpectedDisk, IsOfAllShardsOfC4) {
   EXPECT_FALSE(ExpectedDisk(data, 32768, {}));
 }
 
+TEST(ExpectedDisk, IsThatOfKnownLengths) {
+  const TokenDisk disk = DiskForTokens(1000, 4, 100, 400);
+  EXPECT_EQ(disk.tokens, 2 * (250 + 100));
+  EXPECT_EQ(disk.index, 20 * 100);
+  EXPECT_EQ(disk.work, 12 * 100 + 70 + (16 << 20));
+  EXPECT_EQ(disk.total(), 700 + 2000 + 1270 + (16 << 20));
+  // A user's text; more of it is asked for than there is.
+  DataConfig data;
+  CorpusSize size;
+  size.text_bytes = 1000;
+  data.max_bytes = 2000;
+  EXPECT_EQ(Describe(ExpectedDisk(data, 65500, size)),
+            "at most 3.9 KiB of tokens");
+}
+
 }  // namespace
 }  // namespace softmoe::trainer

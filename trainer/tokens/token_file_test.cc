@@ -66,8 +66,11 @@ TEST(TokenFile, ReadsLongFiles) {
     const std::string hash =
         WriteTokenFiles(folder / "t", vocab_size, documents);
     EXPECT_EQ(hash, Sha256OfFile(folder / "t.idx"));
-    EXPECT_TRUE(ReadDocuments(TokenFile(folder / "t", vocab_size)) ==
-                documents);
+    const TokenFile file(folder / "t", vocab_size);
+    EXPECT_TRUE(ReadDocuments(file) == documents);
+    EXPECT_NO_THROW(file.CheckIds());
+    // The first such id is not among the first 4096.
+    EXPECT_THROW(TokenFile(folder / "t", 59999).CheckIds(), DataError);
   }
 }
 
@@ -97,7 +100,7 @@ class DamagedTokenFile : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = FreshFolder("damaged");
-    WriteTokenFiles(folder_ / "t", 1000, {{1, 2, 3}, {4, 5}, {999}});
+    WriteTokenFiles(folder_ / "t", 1000, {{0, 2, 3}, {4, 5}, {999}});
     idx_ = ReadWholeFile(folder_ / "t.idx");
     bin_ = ReadWholeFile(folder_ / "t.bin");
     ASSERT_EQ(Error(), kNoError);

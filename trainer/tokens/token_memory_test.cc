@@ -88,9 +88,10 @@ class TokenMemory : public testing::Test {
     if (keep_time) fs::last_write_time(path, time);
   }
 
-  // The facts of the prefix that was checked.
-  static fs::path FactsFile() {
-    return fs::directory_iterator(CacheFolder() / "checked")->path() /
+  // With another name, files would be read again after an update.
+  fs::path FactsFile() const {
+    const std::string name = fs::absolute(prefix_).lexically_normal().string();
+    return CacheFolder() / "checked" / Sha256Hex(name).substr(0, 32) /
            "facts.json";
   }
 
@@ -107,15 +108,24 @@ TEST_F(TokenMemory, HasHashesAndCounts) {
   EXPECT_EQ(facts.data_sha256, Hash(".bin"));
   EXPECT_EQ(facts.index_sha256, Hash(".idx"));
   EXPECT_EQ(facts.counts, Counts({4, 0, 3}));
+  EXPECT_EQ(facts.data.bytes, 14);
+  EXPECT_EQ(facts.data.changed, ChangedNs(WithSuffix(prefix_, ".bin")));
   EXPECT_EQ(RecallTokens(prefix_), facts);
 }
 
 TEST_F(TokenMemory, CountsIdsOfFourBytes) {
-  WriteTokenFiles(prefix_, 70000, {{69999, 1}});
+  // More than are read at a time.
+  WriteTokenFiles(prefix_, 70000, {{69999, 1}, Ids(600'000, 2)});
   const TokenFacts facts = CheckTokens(prefix_);
+  EXPECT_EQ(facts.data_sha256, Hash(".bin"));
   ASSERT_EQ(facts.counts.size(), 70000u);
   EXPECT_EQ(facts.counts[69999], 1);
   EXPECT_EQ(facts.counts[1], 1);
+  EXPECT_EQ(facts.counts[2], 600'000);
+  for (const int32_t id : {-1, 1 << 20}) {
+    WriteTokenFiles(prefix_, 70000, {{id, 1}});
+    EXPECT_EQ(CheckTokens(prefix_).counts, Counts()) << id;
+  }
 }
 
 // Remembered facts are believed, which shows that nothing is read.
@@ -225,6 +235,7 @@ TEST_F(TokenMemory, ASignalEndsTheWaiting) {
   EXPECT_TRUE(Says(MessageOf<StoppedError>([&] { CheckTokens(prefix_); }),
                    "SIGTERM: before " + prefix_.string()));
   std::cerr.rdbuf(old);
+  EXPECT_EQ(said.str(), "");
 }
 
 // A file could change again without showing it.
@@ -336,6 +347,7 @@ TEST_F(TokenMemory, KeepsTheCountsOfEverySplit) {
 }
 
 TEST_F(TokenMemory, CountsOfALargerVocabularyAreNotUsed) {
+  Write({0, 2, 2}, {1, 0, 0, 0});
   Check();
   Config config = ConfigOf(0.5);
   config.model.vocab_size = 2;

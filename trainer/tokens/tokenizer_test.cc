@@ -189,6 +189,14 @@ TEST(Tokenizer, TrustsNoModelThatItCannotReadToTheEnd) {
   };
   EXPECT_EQ(bytes_of_no_text(model), 0);
   EXPECT_EQ(bytes_of_no_text(model + "\xFB\x07\xFC\x07"), std::nullopt);
+  // The group as a part of the settings of the normalisation.
+  EXPECT_EQ(bytes_of_no_text(model + "\x1A\x04\xFB\x07\xFC\x07"), std::nullopt);
+  // Unknown fields of all other types: a number, 8, 128 and 4 bytes.
+  const auto filler = [](size_t count) { return std::string(count, '\xFF'); };
+  EXPECT_EQ(bytes_of_no_text(model + "\xF8\x07" + filler(9) + "\x01" +
+                             "\xF9\x07" + filler(8) + "\xFA\x07\x80\x01" +
+                             filler(128) + "\xFD\x07" + filler(4)),
+            0);
 }
 
 // With words remembered, around spaces and line ends of all kinds.
@@ -233,6 +241,16 @@ TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(line)), line);
 }
 
+// At the last space among the first 4001 bytes, unless that is the first byte.
+TEST(TrainTokenizer, CutsLongLinesAtASpace) {
+  const std::string x(3990, 'x'), y(4000, 'y');
+  auto whole = TestDocuments(400), parts = whole;
+  whole.push_back(x + " " + y.substr(1) + y + "\nend");
+  parts.insert(parts.end(), {x, " " + y.substr(1), y, "end"});
+  EXPECT_TRUE(TrainTokenizer(whole, kTestVocabSize) ==
+              TrainTokenizer(parts, kTestVocabSize));
+}
+
 // TrainTokenizer's refusal, or kNoError.
 std::string Refusal(const std::vector<std::string>& documents, int64_t size) {
   return MessageOf<DataError>([&] { TrainTokenizer(documents, size); });
@@ -268,7 +286,9 @@ TEST(TrainTokenizer, SaysHowManyPiecesTheLettersNeed) {
 TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmallForAny) {
   for (const std::string text : {"a b c", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
     const std::string message = Refusal({text}, 400);
-    EXPECT_TRUE(Says(message, "use a larger corpus"));
+    EXPECT_TRUE(Says(message,
+                     " pieces, but a tokenizer has at least 320; use "
+                     "a larger corpus"));
     // No smaller size would do.
     EXPECT_FALSE(Says(message, "smaller model.vocab_size"));
   }
@@ -276,8 +296,17 @@ TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmallForAny) {
 }
 
 TEST(TrainTokenizer, RefusesSizesOutOfRange) {
-  EXPECT_THROW(TrainTokenizer(TestDocuments(10), 100), ConfigError);
-  EXPECT_THROW(TrainTokenizer(TestDocuments(10), 1 << 21), ConfigError);
+  for (const int64_t size : {319, (1 << 20) + 1}) {
+    EXPECT_THROW(TrainTokenizer(TestDocuments(10), size), ConfigError);
+  }
+  EXPECT_NO_THROW(RequireVocabSize(320));
+  EXPECT_NO_THROW(RequireVocabSize(1 << 20));
+}
+
+TEST(TokenizerSampleBytes, AreAThousandForEachPiece) {
+  EXPECT_EQ(TokenizerSampleBytes(400), 1'000'000);
+  EXPECT_EQ(TokenizerSampleBytes(2000), 2'000'000);
+  EXPECT_EQ(TokenizerSampleBytes(100'000), 64'000'000);
 }
 
 // The model names an end-of-document piece that it lacks.
