@@ -397,6 +397,10 @@ class PlaceWalk {
       } else if (!node.is_postfix && text.starts_with(op)) {
         instead = other + text.substr(2);
       }
+    } else if (op == "!") {
+      // The operand alone may be of a class: in the switch, the bool beside it
+      // would become one, too.
+      instead = "!" + text;
     } else if (text.starts_with(op)) {
       instead = Trimmed(text.substr(1));
     }

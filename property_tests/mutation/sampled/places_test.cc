@@ -91,6 +91,14 @@ TEST(Places, HaveEveryKindOfChange) {
   EXPECT_EQ(found.left_out.declarations, 1);
 }
 
+// Both sides of a switch are bool, whatever is negated: beside a plain `a`, `!a`
+// would be converted to an optional that always has a value.
+TEST(Places, ANegationThatIsLeftOutGivesABool) {
+  const Found found = FindInBody("bool F(std::optional<double> a)",
+                                 "return !a;", "#include <optional>");
+  ExpectHas(found, "!a -> !!a (operator)");
+}
+
 TEST(Places, KnowWhatAFunctionReturns) {
   const Found nothing =
       FindInBody("void F(int& a)", "++a;\nif (a > 0) return;");
