@@ -376,7 +376,7 @@ class OwtDocuments : public TextMembers {
   }
 
   bool Next(std::string* document) override {
-    while (!archives_.empty()) {
+    while (true) {
       Archive& archive = archives_.top();
       const std::string member = archive.NextMember();
       if (member.empty()) {
@@ -391,7 +391,6 @@ class OwtDocuments : public TextMembers {
         archives_.PushMember();
       }
     }
-    return false;
   }
 
   int64_t input_bytes() const override { return outermost_->position(); }

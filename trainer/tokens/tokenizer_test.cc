@@ -19,6 +19,7 @@
 #include "core/testing/utf8_test_util.h"
 #include "trainer/corpora/utf8.h"
 #include "trainer/testing/corpus_test_util.h"
+#include "trainer/tokens/tokenizer_sample.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -307,6 +308,22 @@ TEST(TokenizerSampleBytes, AreAThousandForEachPiece) {
   EXPECT_EQ(TokenizerSampleBytes(400), 1'000'000);
   EXPECT_EQ(TokenizerSampleBytes(2000), 2'000'000);
   EXPECT_EQ(TokenizerSampleBytes(100'000), 64'000'000);
+}
+
+TEST(SampledShards, AreThoseThatBeginInTheFirstGigabytes) {
+  std::vector<int64_t> sizes = {5, 1, kSampledFileBytes - 1};  // last to first
+  const ShardList sampled = SampledShards([&](Shard* shard) {
+    shard->bytes = sizes.back();
+    sizes.pop_back();
+    return true;
+  });
+  Shard shard;
+  for (const int64_t bytes : {kSampledFileBytes - 1, int64_t{1}}) {
+    EXPECT_TRUE(sampled(&shard));
+    EXPECT_EQ(shard.bytes, bytes);
+  }
+  EXPECT_FALSE(sampled(&shard));
+  EXPECT_EQ(sizes.size(), 1u);  // it was not asked for
 }
 
 // The model names an end-of-document piece that it lacks.
