@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -248,9 +249,14 @@ route plan and counts        20   0.000   0.059     0.75    0.02   0.0
 TEST(ProfileStep, TakesAStepOfThosePassesThatItRan) {
   // The third of five measured steps takes a second, so five are enough.
   SmallStep step(2);
+  double longest = 0;
   const StepProfile profile = ProfileStep(step.pool, [&] {
+    const auto start = std::chrono::steady_clock::now();
     step.Run();
     if (step.step == 4) std::this_thread::sleep_for(std::chrono::seconds(1));
+    const std::chrono::duration<double> taken =
+        std::chrono::steady_clock::now() - start;
+    longest = std::max(longest, taken.count());
   });
   EXPECT_EQ(step.step, 6);
   EXPECT_EQ(profile.threads, 2);
@@ -260,7 +266,7 @@ TEST(ProfileStep, TakesAStepOfThosePassesThatItRan) {
   EXPECT_GT(profile.copy_gigabytes, 0.1);
   EXPECT_LT(profile.copy_gigabytes, 1e4);
   EXPECT_GT(profile.Seconds(), 0);
-  EXPECT_LT(profile.Seconds(), 1);
+  EXPECT_LT(profile.Seconds(), longest);
   for (const OperationTime& operation : profile.operations) {
     if (operation.name == "AdamW") {
       EXPECT_EQ(operation.calls, 1);

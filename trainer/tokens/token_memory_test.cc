@@ -125,6 +125,7 @@ TEST_F(TokenMemory, CountsIdsOfFourBytes) {
   for (const int32_t id : {-1, 1 << 20}) {
     WriteTokenFiles(prefix_, 70000, {{id, 1}});
     EXPECT_EQ(CheckTokens(prefix_).counts, Counts()) << id;
+    ForgetTokens();
   }
 }
 

@@ -91,8 +91,8 @@ TEST(Places, HaveEveryKindOfChange) {
   EXPECT_EQ(found.left_out.declarations, 1);
 }
 
-// Both sides of a switch are bool, whatever is negated: beside a plain `a`, `!a`
-// would be converted to an optional that always has a value.
+// Both sides of a switch are bool, whatever is negated: beside a plain `a`,
+// `!a` would be converted to an optional that always has a value.
 TEST(Places, ANegationThatIsLeftOutGivesABool) {
   const Found found = FindInBody("bool F(std::optional<double> a)",
                                  "return !a;", "#include <optional>");
