@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "core/config/benchmark_sizes.h"
 #include "core/philox.h"
 #include "kernels/benchmark_options.h"
-#include "kernels/benchmark_sizes.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
 #include "kernels/peaks.h"

@@ -28,11 +28,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/benchmark_sizes.h"
 #include "core/config/config.h"
 #include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "kernels/benchmark_options.h"
-#include "kernels/benchmark_sizes.h"
 #include "optimized/allocation.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/device.h"
@@ -46,8 +46,6 @@
 
 namespace softmoe::optimized {
 namespace {
-
-using kernels::BenchmarkSize;
 
 // A row of the results at one size: "midi/soft_fixed2".
 struct Row {
@@ -113,7 +111,7 @@ class Trainee {
     const int64_t tokens =
         config.training.global_batch_sequences * config.model.sequence_length;
     for (int64_t t = 0; t <= tokens; ++t) {
-      text_.push_back(kernels::BenchmarkToken(t, config.model.vocab_size));
+      text_.push_back(BenchmarkToken(t, config.model.vocab_size));
     }
     if (row.exact) ChooseTau(row.mean_active_experts);
   }
@@ -328,7 +326,7 @@ StepProfile Measure(const BenchmarkSize& size, const Row& row, int threads) {
 
 void PrintProfile(const std::string& name) {
   std::string known;
-  for (const BenchmarkSize& size : kernels::kBenchmarkSizes) {
+  for (const BenchmarkSize& size : kBenchmarkSizes) {
     for (const Row& row : RowsOf(size)) {
       known += " " + NameOf(size, row);
       if (NameOf(size, row) != name) continue;
@@ -344,7 +342,7 @@ void PrintProfile(const std::string& name) {
 }
 
 void AddBenchmarks() {
-  for (const BenchmarkSize& size : kernels::kBenchmarkSizes) {
+  for (const BenchmarkSize& size : kBenchmarkSizes) {
     for (const Row& row : RowsOf(size)) {
       benchmark::RegisterBenchmark(NameOf(size, row).c_str(), BM_TrainingStep,
                                    size, row)

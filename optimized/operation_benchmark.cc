@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "core/config/benchmark_sizes.h"
 #include "core/errors.h"
 #include "kernels/benchmark_options.h"
-#include "kernels/benchmark_sizes.h"
 #include "optimized/device_benchmark.h"
 #include "optimized/product.h"
 
@@ -29,7 +29,7 @@ double Real(int64_t count) { return static_cast<double>(count); }
 int32_t* Ids(Bench& bench, const Shapes& shapes) {
   std::vector<int32_t> ids;
   for (int64_t t = 0; t < shapes.tokens(); ++t) {
-    ids.push_back(kernels::BenchmarkToken(t, shapes.model.vocab_size));
+    ids.push_back(BenchmarkToken(t, shapes.model.vocab_size));
   }
   return bench.Copied(ids);
 }

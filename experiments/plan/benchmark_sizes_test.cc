@@ -2,7 +2,7 @@
 //
 // The benchmarks claim to time training steps of the smoke, mini and midi
 // grids: checks their sizes, and the peer's, against the shipped grids.
-#include "kernels/benchmark_sizes.h"
+#include "core/config/benchmark_sizes.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string Contents(const std::string& path) {
 }
 
 TEST(BenchmarkSizes, AreThoseOfTheGrids) {
-  for (const kernels::BenchmarkSize& size : kernels::kBenchmarkSizes) {
+  for (const BenchmarkSize& size : kBenchmarkSizes) {
     const Grid grid = LoadGrid(
         RunfilePath(fmt::format("experiments/grids/{}.toml", size.name)), {});
     ASSERT_FALSE(grid.runs.empty());
@@ -50,7 +50,7 @@ TEST(BenchmarkSizes, AreThoseOfTheGrids) {
 // compare.py also compares the labels when it runs.
 TEST(BenchmarkSizes, AreThoseOfThePeer) {
   const std::string peer = Contents("experiments/peers/pytorch_step.py");
-  for (const kernels::BenchmarkSize& size : kernels::kBenchmarkSizes) {
+  for (const BenchmarkSize& size : kBenchmarkSizes) {
     const std::string line =
         fmt::format("\"{}\": \"{}\"", size.name, size.Label());
     EXPECT_TRUE(Says(peer, line));

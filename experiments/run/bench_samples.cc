@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/config/benchmark_sizes.h"
 #include "core/errors.h"
 #include "core/text/ascii.h"
-#include "kernels/benchmark_sizes.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -29,8 +29,8 @@ constexpr char kHowToMeasure[] =
     "--benchmark_filter='^mini/soft_ae' --benchmark_repetitions=5 "
     "--benchmark_format=json > bench.json`";
 
-const kernels::BenchmarkSize& MiniSize() {
-  for (const kernels::BenchmarkSize& size : kernels::kBenchmarkSizes) {
+const BenchmarkSize& MiniSize() {
+  for (const BenchmarkSize& size : kBenchmarkSizes) {
     if (std::string(size.name) == "mini") return size;
   }
   throw InternalError("no size of the mini grid in kBenchmarkSizes");

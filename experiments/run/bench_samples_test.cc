@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/config/benchmark_sizes.h"
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
-#include "kernels/benchmark_sizes.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::string LabelOf(const std::string& size) {
-  for (const kernels::BenchmarkSize& each : kernels::kBenchmarkSizes) {
+  for (const BenchmarkSize& each : kBenchmarkSizes) {
     if (each.name == size) return each.Label();
   }
   return "";

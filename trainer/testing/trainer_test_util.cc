@@ -6,13 +6,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/config/benchmark_sizes.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/philox.h"
 #include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
-#include "kernels/benchmark_sizes.h"
 #include "optimized/initialize.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
@@ -50,7 +50,7 @@ Config TinyConfig(RouterKind kind) {
 }
 
 Config SmokeConfig(RouterKind kind) {
-  const auto& size = kernels::kBenchmarkSizes[0];
+  const auto& size = kBenchmarkSizes[0];
   SOFTMOE_CHECK(std::string(size.name) == "smoke") << size.name;
   Config config;
   config.model = size.Model();

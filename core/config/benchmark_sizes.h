@@ -3,8 +3,8 @@
 // benchmark_sizes.h - the sizes at which speed is measured: those of the smoke,
 // mini and midi grids. experiments/plan/benchmark_sizes_test.cc holds them to
 // the grids.
-#ifndef SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
-#define SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
+#ifndef SOFTMOE_CORE_CONFIG_BENCHMARK_SIZES_H_
+#define SOFTMOE_CORE_CONFIG_BENCHMARK_SIZES_H_
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "core/config/config.h"
 #include "core/philox.h"
 
-namespace softmoe::kernels {
+namespace softmoe {
 
 struct BenchmarkSize {
   const char* name;
@@ -92,6 +92,6 @@ inline int32_t BenchmarkToken(int64_t place, int64_t vocab_size) {
       std::min(static_cast<int64_t>(id), vocab_size - 1));
 }
 
-}  // namespace softmoe::kernels
+}  // namespace softmoe
 
-#endif  // SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
+#endif  // SOFTMOE_CORE_CONFIG_BENCHMARK_SIZES_H_
