@@ -399,6 +399,7 @@ TEST(FirstProblem, AnEmptyCellHasNoNumberAtAll) {
       [](Cell* cell) {
         cell->proportion = Proportion{3, {}};
       },
+      [](Cell* cell) { cell->flip_share = 0.5; },
       [](Cell* cell) { cell->bold = true; }};
   for (const auto& number : kNumbers) {
     EXPECT_TRUE(Says(

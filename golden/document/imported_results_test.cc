@@ -76,6 +76,7 @@ TEST(Import, TakesValuesOverSeedsAndFacts) {
   EXPECT_EQ(row.labels, ExampleDocument().tables[0].rows[0].labels);
   const Cell& loss = row.cells[0];
   EXPECT_DOUBLE_EQ(loss.value, 2.83);
+  EXPECT_EQ(loss.text, "2.830000");
   EXPECT_EQ(loss.low, loss.value);
   EXPECT_EQ(loss.high, loss.value);
   EXPECT_EQ(loss.runs, 2);
@@ -91,6 +92,20 @@ TEST(Import, TakesValuesOverSeedsAndFacts) {
   EXPECT_EQ(FieldValue(document, row, "training.beta1"), "0.9");
   EXPECT_EQ(FieldValue(document, row, "training.aux"), "");
   EXPECT_EQ(FieldValue(document, row, "training.seed"), "7, 8");
+}
+
+// A text that is no plain decimal is printed as means are.
+TEST(Import, OneRunKeepsItsTextIfThatIsADecimal) {
+  const auto text = [](const std::string& value) {
+    return Import("owt/sparse/k1,7,loss," + value +
+                  "\nowt/sparse/k1,8,params,1\n")
+        .tables[0]
+        .rows[0]
+        .cells[0]
+        .text;
+  };
+  EXPECT_EQ(text("2.8"), "2.8");
+  EXPECT_EQ(text("28e-1"), "2.800000");
 }
 
 // The deviation comes from squares of differences: differences of squares would
@@ -367,6 +382,8 @@ TEST(Import, RefusesValuesWithPlaceAndRemedy) {
       {"owt/sparse/k1,7,loss,nan\n", {"the value 'nan' is not a number"}},
       {"owt/sparse/k1,7,loss,-inf\n", {"the value '-inf' is not a number"}},
       {"owt/sparse/k1,7,loss,1e300\n", {"the value '1e300' is not a number"}},
+      {"owt/sparse/k1,7,loss,10000000001\n",
+       {"the value '10000000001' is not a number up to 1e+10; leave it empty"}},
       {"owt/sparse/k1,7,loss,-2.8\n",
        {"theirs.csv:2: the value '-2.8' is negative", "golden's column loss"}},
       {"owt/sparse/k1,7,loss,2,81\n",

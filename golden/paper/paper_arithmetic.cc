@@ -40,6 +40,15 @@ std::string BaselineOf(const Document& paper, const Row& row) {
                      Bound(paper, row).Text());
 }
 
+// The zero-shot accuracies: what a table has in percent.
+std::vector<std::string> AccuracyColumns(const Table& table) {
+  std::vector<std::string> ids;
+  for (const Column& column : table.columns) {
+    if (column.unit == "percent") ids.push_back(column.id);
+  }
+  return ids;
+}
+
 std::string NoteOnTable(const std::string& table) {
   if (table == "tau_ablation") return "N2";
   if (table == "inference_tau_ablation") return "N3";
@@ -275,7 +284,7 @@ void CheckCounts(const Document& paper, Checks* checks) {
        {"main_results", "tau_ablation", "inference_tau_ablation", "jitter"}) {
     const Table& table = TableOf(paper, id);
     for (const Row& row : table.rows) {
-      for (const char* column : {"piqa", "hellaswag", "arc_e"}) {
+      for (const std::string& column : AccuracyColumns(table)) {
         const Cell& cell = CellOf(table, row, column);
         if (!cell.proportion) {
           throw DataError(Place(table, row, column) + " has no item count");
@@ -330,7 +339,7 @@ void CheckRepeats(const Document& paper, Checks* checks) {
       const auto tau = Decimal::Parse(FieldOf(paper, trained, "router.tau"));
       if (!tau || !(NumberOf(table, row, column) == *tau)) continue;
       compare(table, row, "ae", main, model, "infer_ae", NoteOnTable(id));
-      for (const char* task : {"piqa", "hellaswag", "arc_e"}) {
+      for (const std::string& task : AccuracyColumns(table)) {
         compare(table, row, task, main, model, task, NoteOnTable(id));
       }
     }
@@ -346,10 +355,12 @@ void CheckRepeats(const Document& paper, Checks* checks) {
 
 void CheckBold(const Document& paper, Checks* checks) {
   const Table& table = TableOf(paper, "main_results");
+  std::vector<std::string> columns = AccuracyColumns(table);
+  columns.push_back("val_loss");
   for (const Row& row : table.rows) {
     if (IsSparse(row)) continue;
     const Row& baseline = RowOf(table, BaselineOf(paper, row));
-    for (const char* column : {"piqa", "hellaswag", "arc_e", "val_loss"}) {
+    for (const std::string& column : columns) {
       const Decimal difference =
           NumberOf(table, row, column) - NumberOf(table, baseline, column);
       const Decimal zero;

@@ -130,6 +130,94 @@ TEST(Protocol, SpreadsGiveWhatIsPrinted) {
   EXPECT_EQ(none, 8 + 2);
 }
 
+// The router of kRows[0] at T = 1, whose curve rises and then falls: where it
+// passes the printed number the logarithm of the spread is interpolated, also
+// in the first and the last of the 56 intervals, and at a point of the curve.
+TEST(Protocol, FindsWhereTheCurveCrosses) {
+  StillScores scores = {.num_experts = 32,
+                        .mean_active = 1,
+                        .max_active = 4,
+                        .tau = 1.1,
+                        .temperature = 1};
+  std::vector<double> spread, active;
+  for (int i = 0; i <= 56; ++i) {  // ln(200) / ln(1.1) = 55.6
+    spread.push_back(0.02 * std::pow(4 / 0.02, static_cast<double>(i) / 56));
+    scores.spread = spread.back();
+    active.push_back(ActivityOf(scores).active_experts);
+  }
+  struct Case {
+    double printed;
+    std::vector<size_t> after;  // the points before the crossings
+  };
+  const std::vector<Case> cases = {{(active[0] + active[1]) / 2, {0}},
+                                   {active[10], {9}},
+                                   {3.9, {17, 47}},
+                                   {(active[55] + active[56]) / 2, {14, 55}},
+                                   {4.5, {}}};
+  Document paper = Paper();
+  ASSERT_EQ(paper.tables[0].id, "main_results");
+  const Row row = *paper.tables[0].FindRow(kRows[0]);
+  paper.tables[0].rows.assign(cases.size(), row);
+  const auto column =
+      static_cast<size_t>(paper.tables[0].FindColumn("infer_ae"));
+  for (size_t c = 0; c < cases.size(); ++c) {
+    paper.tables[0].rows[c].cells[column].text =
+        fmt::format("{:.17f}", cases[c].printed);
+  }
+  const std::vector<ProtocolReading> readings = ReadProtocol(paper);
+  ASSERT_EQ(readings.size(), 4 * cases.size());
+  for (size_t c = 0; c < cases.size(); ++c) {
+    const auto& [printed, after] = cases[c];
+    SCOPED_TRACE(printed);
+    const ProtocolReading& published = readings[4 * c + 2];
+    ASSERT_FALSE(published.calibrated || published.fallback_top1);
+    EXPECT_NEAR(published.printed_infer_ae, printed, 1e-16);
+    ASSERT_EQ(published.spreads.size(), after.size());
+    for (size_t i = 0; i < after.size(); ++i) {
+      const size_t at = after[i];
+      const double share =
+          (printed - active[at]) / (active[at + 1] - active[at]);
+      EXPECT_NEAR(
+          std::log(published.spreads[i]),
+          std::lerp(std::log(spread[at]), std::log(spread[at + 1]), share),
+          1e-9);
+    }
+  }
+}
+
+// Bisection ends within 1e-4 of where the activity passes k = 1. With equal
+// scores a tau of 0.9 leaves too many; above a cutoff of 20 / 32 one weight of
+// a sum of 1 may lie, and does not in every token.
+TEST(Protocol, FindsTheLeastSpreadThatCalibrates) {
+  Document paper = Paper();
+  ASSERT_EQ(paper.tables[0].id, "main_results");
+  const Row row = *paper.tables[0].FindRow(kRows[0]);
+  paper.tables[0].rows.assign(3, row);
+  for (size_t r = 1; r < 3; ++r) {
+    for (Field& field : paper.tables[0].rows[r].fields) {
+      if (field.name == "router.tau") field.value = r == 1 ? "0.9" : "20";
+    }
+  }
+  const std::vector<ProtocolReading> readings = ReadProtocol(paper);
+  ASSERT_EQ(readings.size(), 12u);
+  EXPECT_EQ(readings[2].tau, 1.1);
+  const auto active = [&](double spread) {
+    return ActivityOf({.num_experts = 32,
+                       .mean_active = 1,
+                       .max_active = 4,
+                       .tau = 1.1,
+                       .temperature = 1,
+                       .spread = spread})
+        .active_experts;
+  };
+  EXPECT_LT(active(readings[2].calibrated_at * (1 - 1e-4)), 1);
+  EXPECT_GT(active(readings[2].calibrated_at * (1 + 1e-4)), 1);
+  EXPECT_EQ(readings[6].tau, 0.9);
+  EXPECT_EQ(readings[6].calibrated_at, 0);
+  EXPECT_EQ(readings[10].tau, 20);
+  EXPECT_EQ(readings[10].calibrated_at, 0);
+}
+
 TEST(Protocol, DescribesEveryReading) {
   ProtocolReading a, b;
   a.row = "owt/a";

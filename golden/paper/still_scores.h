@@ -16,7 +16,8 @@
 //
 // Cut-offs and nodes are chosen such that three times the nodes move results by
 // less than 1e-6 if E >= 16 and the scores spread by at most T, by 2e-5 up to 4
-// T, and by 1e-3 for E = 8; with fewer experts results are good to 0.02.
+// T, and by 1e-3 for E = 8; with fewer experts results are good to 0.02, and
+// with two to 0.05.
 #ifndef SOFTMOE_GOLDEN_PAPER_STILL_SCORES_H_
 #define SOFTMOE_GOLDEN_PAPER_STILL_SCORES_H_
 

@@ -68,6 +68,36 @@ TEST(StillScores, AgreesWithScoresThatWereDrawn) {
   EXPECT_EQ(runs, 6);
 }
 
+// Computed once in Python by other rules, without cut-offs or a taper: the
+// trapezoidal rule over z, the m-th largest score, with steps of 1/8; tanh-sinh
+// rules with steps of 1/24 over every smooth piece of G; Gil-Pelaez's integral
+// by the midpoint rule with h = pi / (E + 1), where sums within [0, E - 1] have
+// no alias, until its terms are below 1e-13. Finer steps change none of these
+// digits. The bound is the header's for E >= 16 and scores that spread by at
+// most T. The cutoffs are 0.1, 0.75 and 0.275, on both sides of the median of
+// F, and 48 experts take more panels than 16.
+TEST(StillScores, AgreesWithAFinerQuadrature) {
+  struct Case {
+    StillScores scores;
+    double active, zero;
+  };
+  for (const Case& fine :
+       {Case{{16, 1, 3, 1.6, 1, 0.75}, 2.437839632, 0.002329007},
+        Case{{16, 6, 4, 2, 1, 1}, 1.739781966, 0.089124450},
+        Case{{48, 6, 5, 2.2, 3, 1.5}, 1.542031531, 0.147386650}}) {
+    SCOPED_TRACE(fine.active);
+    const StillActivity ours = ActivityOf(fine.scores);
+    EXPECT_NEAR(ours.active_experts, fine.active, 1e-6);
+    EXPECT_NEAR(ours.zero_active_fraction, fine.zero, 1e-6);
+  }
+}
+
+// Both are active unless one score is more than 2 ln 2 above the other.
+TEST(StillScores, OfTwoExpertsAreGoodToTheirBound) {
+  const StillScores two = {2, 1, 2, 0.5, 1, 1};
+  EXPECT_NEAR(ActivityOf(two).active_experts, 1 + std::erf(std::log(2)), 0.05);
+}
+
 // SPEC.md 2.3 and N28, to half of their last printed digits.
 TEST(StillScores, CalibratesAsTheSpecificationDoes) {
   struct Case {

@@ -136,6 +136,13 @@ TEST(RunsAreEqual, LooksThroughRoundings) {
             Status::kMistrusted);
 }
 
+// Up to 1.2e-11 of the number, whatever its sign.
+TEST(RunsAreEqual, IncludesTheLimitOfRoundings) {
+  const double limit = 1.2e-11 * 2;
+  EXPECT_TRUE(RunsAreEqual(Measured(-2, 5, limit)));
+  EXPECT_FALSE(RunsAreEqual(Measured(-2, 5, std::nextafter(limit, 1))));
+}
+
 TEST(Pool, WeighsByDegreesOfFreedom) {
   const Cell a = Measured(1, 3, 0.125), b = Measured(1, 2, 0.625),
              single = Measured(1, 1, 0), constant = Measured(1, 9, 0);
@@ -237,6 +244,31 @@ TEST(Compare, ItemsRuleTheMarginOutOnlyBeyondIt) {
   // 13.9 points beyond, 9.46 standard errors: 1.6e-21, of which 1 - p would
   // keep no digit.
   EXPECT_NEAR(p_outside(80), 1.6e-21, 0.1e-21);
+}
+
+// 99 % of 200 items against 90 %: Newcombe's interval reaches 3.57 points down
+// and 4.10 up, the other way round 4.10 down and 3.57 up. 6 points lie beyond
+// the margin of 3, and the part of chance is that of the side towards it.
+TEST(Compare, ItemsHaveTheNoiseOfTheSideTowardsTheMargin) {
+  const Interval most = WilsonInterval(0.99, 200, 1 - 2 * kLevel);
+  const Interval fewer = WilsonInterval(0.9, 200, 1 - 2 * kLevel);
+  const double near = 100 * std::hypot(0.99 - most.low, fewer.high - 0.9);
+  const double far = 100 * std::hypot(most.high - 0.99, 0.9 - fewer.low);
+  EXPECT_NEAR(near, 3.57, 0.005);
+  EXPECT_NEAR(far, 4.10, 0.005);
+  const double error = near / NormalQuantile(1 - kLevel);
+  for (const double sign : {1.0, -1.0}) {
+    const Cell ours = Percentage(sign > 0 ? 99 : 90, 200, 3);
+    const Cell golden = Percentage(sign > 0 ? 90 : 99, 200, 1);
+    const Difference difference = Compare(ours, golden, {1e-9, 8}, 3);
+    EXPECT_NEAR(difference.interval.low, 9 * sign - (sign > 0 ? near : far),
+                1e-9);
+    EXPECT_NEAR(difference.interval.high, 9 * sign + (sign > 0 ? far : near),
+                1e-9);
+    EXPECT_NEAR(difference.half_width, far, 1e-9);
+    EXPECT_NEAR(difference.p_outside,
+                NormalCdf(-6 / error) + NormalCdf(-12 / error), 1e-9);
+  }
 }
 
 TEST(Compare, HasDigitsOfAPValueFarBeyondTheMargin) {

@@ -239,6 +239,10 @@ TEST(MiniatureClaim, SaysWhatItRestsOn) {
       run->infer_ae += 2 * kNoise[3 - i];
     }
   };
+  // A standard error of 0 would divide 0 by 0.
+  const RunChange same_experts = [](size_t, MiniatureRun* run) {
+    if (!IsSparse(*run)) run->infer_ae = 2;
+  };
   const RunChange above_half = [](size_t, MiniatureRun* run) {
     if (!run->at_tau.empty()) run->at_tau.back().infer_ae *= 1.3;
   };
@@ -277,6 +281,7 @@ TEST(MiniatureClaim, SaysWhatItRestsOn) {
       {"C5.experts",
        unequal,
        {"not pooled, for the rows scatter unequally (Bartlett, gcide"}},
+      {"C5.experts", same_experts, {"all of its runs agree to the last bit"}},
       {"H1.halving",
        above_half,
        {"keeps 1.87 of 3.60 active experts at 2 times the trained tau, more "

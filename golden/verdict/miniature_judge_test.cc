@@ -375,6 +375,8 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
   bad = good;
   bad.throughput = {{1, {100, 0, 100}, "soft"}};
   ExpectResultsRefused(bad, "0 tokens/s is not a speed");
+  bad.throughput = {{1, {100, INFINITY}, "soft"}};
+  ExpectResultsRefused(bad, "inf tokens/s is not a speed");
   bad.throughput = {{1, {100}, "soft"}, {1, {100}, "soft"}};
   ExpectResultsRefused(
       bad, "throughput of 'soft' at 1 active experts is there twice");

@@ -372,6 +372,11 @@ TEST(RegimeJudge, ARunWithoutItsNumberSpoilsWhatItIsIn) {
   EXPECT_TRUE(
       Says(verdicts.controls[0].problem, "sparse-4/seed1245 gave no number"));
   EXPECT_FALSE(verdicts.controls[0].failed);
+  // Nor is an infinite number one.
+  runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-1.5-T1", 1236).loss = INFINITY;
+  EXPECT_EQ(EstimateOf(JudgeRuns(runs), "row.regime-1.5-T1").reason,
+            "run gcide/regime-1.5-T1/seed1236 gave no number");
   // Learned rows without caps: no statement about experts.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-2", 1236).mean_cap = 0;

@@ -140,6 +140,52 @@ TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   EXPECT_EQ(reason(53, "<", "50"), "does not hold in our runs (p = 2.7e-07)");
 }
 
+// Each corpus has a noise of its own. The larger deviation counts, on the fewer
+// degrees of freedom, whichever side has them: 2 / sqrt(1 / 2 + 1 / 3) = 2.191,
+// and with one degree of freedom p = 2 atan(1 / 2.191) / pi.
+TEST(Judge, ClaimsAcrossCorporaHaveTheLargerNoise) {
+  const std::string one = "owt/sparse/k1", other = "c4/sparse/k2";
+  Document paper = ClosedPaper(), results = Reproduction(3, 0.05);
+  const auto reason = [&](const std::string& left, const std::string& op,
+                          const std::string& right) {
+    paper.claims = {
+        {"one", "text", left, op, right, "main_results", "NO_DATA"}};
+    const std::string text = Claimed(Judge(results, paper), "one").reason;
+    return text.substr(0, text.find(';'));
+  };
+  for (const Row& row : results.tables[0].rows) {
+    Cell& loss = At(&results, row.id, "val_loss");
+    loss.deviation = 1;
+    if (!row.id.starts_with("owt/")) continue;
+    loss.runs = row.id == one ? 2 : 1;
+    loss.deviation.reset();
+  }
+  At(&results, one, "val_loss").deviation = 0.5;
+  SetValue(&At(&results, one, "val_loss"), 2);
+  SetValue(&At(&results, other, "val_loss"), 4);
+  const std::string open =
+      "leans towards holding (p = 0.27), not decided among 1 claims";
+  EXPECT_EQ(reason(one + ":val_loss", "<", other + ":val_loss"), open);
+  EXPECT_EQ(reason(other + ":val_loss", ">", one + ":val_loss"), open);
+
+  // As ClaimsOnPercentagesHaveTheNoiseOfTheirItems, if all answers flip on one
+  // corpus; where one has no known share, the binomial width stands in for it.
+  results = Reproduction(8, 0.03);
+  SetValue(&At(&results, one, "piqa"), 53);
+  SetValue(&At(&results, other, "piqa"), 50);
+  const auto of_flips = [&](std::optional<double> left,
+                            std::optional<double> right) {
+    At(&results, one, "piqa").flip_share = left;
+    At(&results, other, "piqa").flip_share = right;
+    return reason(one + ":piqa", ">", other + ":piqa");
+  };
+  for (const auto& [left, right] : {std::pair{0.25, 1.0}, {1.0, 0.25}}) {
+    EXPECT_EQ(of_flips(left, right), "holds in our runs (p = 0.00027)");
+    EXPECT_TRUE(Says(of_flips(left, std::nullopt), "(p = 0.069)"));
+    EXPECT_TRUE(Says(of_flips(std::nullopt, right), "(p = 0.069)"));
+  }
+}
+
 // "(p = 0.01)", which a claim has whether or not it is decided.
 std::string PValueOf(const ClaimVerdict& claim) {
   const size_t begin = claim.reason.find("(p = ");
