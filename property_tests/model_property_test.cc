@@ -200,7 +200,7 @@ TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
 }
 
 // A cutoff that no weight reaches: no expert computes anything, and the balance
-// loss assumes an even load (DESIGN.md, ruling 6).
+// loss assumes an even load (SPEC.md 2.5).
 TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
   for (const RouterKind kind :
        {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {

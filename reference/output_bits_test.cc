@@ -233,15 +233,19 @@ struct MoeCase {
   }
 };
 
-// A tiny model with one of its 36 cases of routing.
+testing::RoutingCase DrawRoutingCase(Draw& draw) {
+  const std::vector<testing::RoutingCase> cases = testing::AllRoutingCases();
+  return cases[draw.Whole('2', 0, static_cast<int64_t>(cases.size()) - 1)];
+}
+
+// A tiny model with one of its cases of routing.
 struct ModelCase {
   Config config;
   RoutingState routing;
   Vector parameters;
   testing::TinyTokens tokens;
 
-  explicit ModelCase(Draw& draw)
-      : ModelCase(draw, testing::AllRoutingCases()[draw.Whole('2', 0, 35)]) {}
+  explicit ModelCase(Draw& draw) : ModelCase(draw, DrawRoutingCase(draw)) {}
 
  private:
   ModelCase(Draw& draw, const testing::RoutingCase& routing_case)

@@ -19,6 +19,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/rank_link.h"
 #include "kernels/simt/device/device.h"
+#include "kernels/simt/device/include/cuda_runtime_api.h"
 #include "kernels/simt/shim/simulator.h"
 #include "kernels/simt/shim/variant.h"
 
@@ -53,6 +54,23 @@ std::atomic<int> waits{0};
 std::chrono::milliseconds patience_at_end = kPatienceAtEnd;
 std::atomic<int> links_ended{0};
 
+int wrong = 0;
+
+void Expect(bool holds, const char* what) {
+  if (holds) return;
+  printf("wrong: %s\n", what);
+  ++wrong;
+}
+
+// Frees a thread's stream at the end of its part. Main looks for what is left
+// by counting calls, so none may have been refused: a stream on which work is
+// queued is not destroyed.
+void FreeAtEnd(CUstream_st* stream) {
+  WaitForStream(stream);
+  FreeStream(stream);
+  Expect(cudaGetLastError() == cudaSuccess, "a call was refused");
+}
+
 void Run(RankThread& own) {
   UseDevice(own.rank);
   CUstream_st* const stream = MakeStream();
@@ -75,7 +93,7 @@ void Run(RankThread& own) {
     snprintf(own.text, sizeof(own.text), "%s", error.what());
     own.failed->fetch_add(1);
   }
-  FreeStream(stream);
+  FreeAtEnd(stream);
 }
 
 // Returns what rank `r` threw, in place r; empty if nothing.
@@ -100,14 +118,6 @@ std::vector<std::string> OnRanks(int ranks, Body body) {
     texts.emplace_back(thread.text);
   }
   return texts;
-}
-
-int wrong = 0;
-
-void Expect(bool holds, const char* what) {
-  if (holds) return;
-  printf("wrong: %s\n", what);
-  ++wrong;
 }
 
 void ExpectSays(const std::string& text, const char* phrase) {
@@ -327,6 +337,29 @@ void CheckACallThatFails(const char* call, int error) {
   ExpectSays(texts[1 - first], "another failed");
 }
 
+// NCCL, or the device, may have failed because another rank did: the link calls
+// what hears of that before it says what it knows itself.
+void CheckThatOthersAreHeardFirst() {
+  simt::SetDeviceLimits({.devices = 1});
+  UseDevice(0);
+  CUstream_st* const stream = MakeStream();
+  for (const char* call : {"ncclCommGetAsyncError", "cudaEventQuery"}) {
+    simt::FailCall(call, 1, kRemoteError);
+    std::string text;
+    try {
+      const auto link = JoinLink(MakeLinkId(), 0, 1, stream, [] {
+        (void)cudaGetLastError();  // as was ordered
+        throw std::runtime_error("another failed");
+      });
+      link->Finish();
+    } catch (const std::exception& error) {
+      text = error.what();
+    }
+    ExpectSays(text, "another failed");
+  }
+  FreeAtEnd(stream);
+}
+
 // After an error every operation says that the link is gone.
 void CheckALinkThatIsGone() {
   const auto texts = OnRanks(1, [](Rank& r) {
@@ -371,7 +404,7 @@ void CheckTwoRanksOnADevice() {
     text = error.what();
   }
   ExpectSays(text, "Duplicate GPU detected");
-  FreeStream(stream);
+  FreeAtEnd(stream);
 }
 
 int Main() {
@@ -384,6 +417,7 @@ int Main() {
     CheckACallThatFails(call, kSystemError);
   }
   CheckACallThatFails("ncclCommGetAsyncError", kRemoteError);
+  CheckThatOthersAreHeardFirst();
   CheckALinkThatIsGone();
   CheckALibraryThatDoesNotAnswer();
   CheckTwoRanksOnADevice();

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/process/stop_signal.h"
 #include "core/testing/config_test_util.h"
@@ -27,6 +28,7 @@
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/results/train_state.h"
 #include "trainer/run/run_loop.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -258,6 +260,54 @@ TEST_P(Ranks, NeedTheCheckpointThatTheFirstOneFinds) {
                    (folder_ / "elsewhere" / kCheckpointName).string() +
                        ": rank 0 continues from this file",
                    "under the same path"));
+}
+
+// Or one has another checkpoint: of another step, or with another tau or other
+// budgets.
+TEST_P(Ranks, RefuseToGoOnFromDifferentCheckpoints) {
+  const StopSignal stop;
+  TrainState state;
+  CheckpointTensors tensors;
+  {
+    const Checkpoint checkpoint(folder_ / "alone" / kCheckpointName);
+    state = checkpoint.state();
+    tensors = checkpoint.ReadTensors(alone_.parameters);
+  }
+  const auto leave_for = [&](const std::string& rank) {
+    std::filesystem::create_directories(folder_ / rank);
+    WriteCheckpoint(folder_ / rank / kCheckpointName, alone_.identity, tokens_,
+                    state, tensors);
+  };
+  const auto expect_refused = [&](const std::string& difference) {
+    leave_for("1");
+    EXPECT_EQ(
+        MessageOf<ConfigError>([&] {
+          optimized::RunInProcessRanks(2, [&](optimized::Communicator& ranks) {
+            RunLoop(alone_.identity, Options(std::to_string(ranks.rank()), 1),
+                    {}, ranks, optimized::CarrierKind::kHost, optimized::Cpu(),
+                    stop);
+          });
+        }),
+        "rank 0 has " + difference +
+            "; start all ranks with the same program, configuration and files");
+    leave_for("0");  // from now on both have this
+  };
+  state.tau = 1.25;
+  leave_for("0");
+  state.tau = 0.75;
+  expect_refused("tau 0x1.4p+0, rank 1 has 0x1.8p-1");
+  state.history.pop_back();
+  state.step = 19;
+  expect_refused("step 20, rank 1 has 19");
+  if (GetParam() != RouterKind::kSoftLearned) return;
+  // The two layers share three experts as 1.5 and 1.5, or as 2 and 1; a cap is
+  // twice as much.
+  float* const logits =
+      &tensors.parameters.at(ParameterLayout(config_).budget_logits);
+  logits[0] = logits[1] = 0;
+  leave_for("0");
+  logits[0] = 100;
+  expect_refused("caps 3 3 , rank 1 has 4 2 ");
 }
 
 TEST_P(Ranks, RefuseGroupsThatDoNotDivideBeforeAnythingIsWritten) {

@@ -16,6 +16,7 @@
 //
 // writes testdata/bits_v3.txt and bits_v4.txt anew.
 #include <fmt/core.h>
+#include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -67,7 +68,8 @@ TEST_P(RunBits, AreThoseThatWereRecorded) {
                          result.final_validation.loss);
   }
   kernels::SelectIsa("");
-  EXPECT_TRUE(EqualsFile(lines, "trainer/run/testdata/bits_" + level + ".txt"));
+  EXPECT_TRUE(EqualsFile(lines, "trainer/run/testdata/bits_" + level + ".txt"))
+      << "recorded with glibc 2.36; this is " << gnu_get_libc_version();
 }
 
 }  // namespace

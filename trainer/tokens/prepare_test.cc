@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
@@ -57,6 +59,16 @@ class Prepare : public ::testing::Test {
     options.notify = notify_;
     options.read.on_bad = on_bad_;
     return PrepareCorpus(data_, kVocabSize, options);
+  }
+  // The name of a folder of the cache. The 6 is that of kPreparationVersion.
+  std::string Key(const std::string& text) const {
+    return Sha256Hex("6\npath\n" + text + "\n400\n" +
+                     std::to_string(data_.max_bytes) + "\n")
+        .substr(0, 32);
+  }
+  // Where Run works.
+  fs::path WorkFolder() const {
+    return folder_ / "cache" / "tokens" / (Key(data_.corpus) + ".work");
   }
 
   fs::path folder_;
@@ -166,15 +178,83 @@ TEST_F(Prepare, RefusesACorpusForWhichThereIsNoRoom) {
                    "XDG_CACHE_HOME"));
 }
 
+// Later the first pass tells how much there is: here as if it had read 4 of 10
+// bytes, all of them and more, or none. What the work holds already, here 3 GB,
+// is not needed once more.
+TEST_F(Prepare, RefusesACorpusThatTheFirstPassFindsTooLarge) {
+  WriteText("a document");
+  const auto expect_refused = [&](int64_t read, const std::string& megabytes) {
+    fs::create_directories(WorkFolder());
+    WriteFileAtomically(WorkFolder() / "model", "any");
+    WriteFileAtomically(
+        WorkFolder() / "model.json",
+        JsonLine({{"digests", Strings{Sha256OfFile(folder_ / "t.txt")}},
+                  {"documents", 10'000'000'000'000'000},
+                  {"text_bytes", 400'000'000'000'000'000},
+                  {"input_bytes", read},
+                  {"bytes_per_token", 4},
+                  {"model_sha256", Sha256Hex("any")}}));
+    const std::string text = MessageOf<EnvironmentError>([&] { Run(); });
+    EXPECT_TRUE(
+        Says(text, (folder_ / "cache").string() + ": ",
+             " MB free, but preparing corpus " + data_.corpus +
+                 " takes about " + megabytes +
+                 " MB; free some, set XDG_CACHE_HOME to a folder on a larger "
+                 "disk, or use less of the corpus (data.max_bytes)"));
+    EXPECT_LT(std::stoll(text.substr(text.find(": ") + 2)), 10'000'000'000);
+  };
+  const fs::path shards = WorkFolder() / "shards";
+  fs::create_directories(shards);
+  WriteFileAtomically(shards / "0", "");
+  fs::resize_file(shards / "0", 3'000'000'000);  // sparse
+  // All is 2 bytes for each of 1.1e17 tokens, a tenth of that, and 32 bytes for
+  // each of 1e16 documents; and 16 MiB.
+  expect_refused(20, "561999997016");
+  expect_refused(4, "1404999997016");
+  expect_refused(0, "5619999997016");
+  EXPECT_EQ(FilesIn(WorkFolder()), (Strings{"model", "model.json", "shards"}));
+  data_.max_bytes = 1000;  // of text: 250 tokens besides ends of documents
+  expect_refused(20, "342000000016");
+}
+
+// One of two works at a time; the other says so, and can be stopped meanwhile.
+TEST_F(Prepare, WaitsForWhoPreparesTheSameCorpus) {
+  const fs::path work = WorkFolder();
+  fs::create_directories(work / kLockName);  // in the way of the file
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run(); }),
+                   (work / kLockName).string()));
+  fs::remove(work / kLockName);
+  std::optional<FolderLock> other(std::in_place, work);
+  Strings notes;
+  {
+    const StopSignal stop;
+    notify_ = [&](const std::string& line) {
+      notes.push_back(line);
+      ::raise(SIGTERM);
+    };
+    EXPECT_EQ(MessageOf<StoppedError>([&] { Run(); }),
+              "SIGTERM: no token files have been written yet; the same command "
+              "continues, and keeps the finished shards");
+  }
+  EXPECT_EQ(notes, (Strings{"waiting for " + Describe(HolderOf(work).value()) +
+                            ", which prepares the same corpus"}));
+  notify_ = [&](const std::string& line) {
+    if (line.starts_with("waiting")) other.reset();
+    EXPECT_FALSE(other) << line;
+    if (line.starts_with("training")) {
+      EXPECT_TRUE(HolderOf(work)) << "it works without the lock";
+    }
+  };
+  EXPECT_FALSE(Run().from_cache);
+}
+
 TEST_F(Prepare, FindsItsWorkAgain) {
   std::string notes;
   notify_ = [&](const std::string& line) { notes += line + "\n"; };
   const PreparedCorpus first = Run();
-  // Under another key, all would be prepared again after an update. The 6 is
-  // that of kPreparationVersion.
-  const std::string text = Sha256OfFile(folder_ / "t.txt");
+  // Under another key, all would be prepared again after an update.
   EXPECT_EQ(first.prefix.parent_path().filename(),
-            Sha256Hex("6\npath\n" + text + "\n400\n0\n").substr(0, 32));
+            Key(Sha256OfFile(folder_ / "t.txt")));
   EXPECT_FALSE(Says(notes, "making it again"));
   notes.clear();
   const PreparedCorpus second = Run();
@@ -792,6 +872,48 @@ TEST(CopyPreparedCorpus, CopiesLargeFiles) {
                 contents[i])
         << suffixes[i];
   }
+}
+
+// The records in golden/runs say neither how much of the text was taken nor in
+// which form. Then only its length can tell that it is another part.
+TEST(RequireTokensOf, AsksNothingThatARecordDoesNotSay) {
+  PreparedCorpus corpus;
+  corpus.corpus = "foldoc";
+  corpus.description = "a dictionary";
+  corpus.text_bytes = 500;
+  corpus = ParsePreparedCorpus(PreparedCorpusText(corpus), "t.json");
+  EXPECT_FALSE(corpus.max_bytes);
+  EXPECT_FALSE(corpus.normalise);
+  corpus.prefix = "t";
+  DataConfig data;
+  data.corpus = "foldoc";
+  data.normalise = Normalise::kHfOpenWebText;
+  const auto error = [&] {
+    return MessageOf<DataError>([&] { RequireTokensOf(data, corpus); });
+  };
+  const auto refusal = [](const std::string& why) {
+    return "t.json: tokens of " + why +
+           ", or give the PREFIX of other tokens, or let `train --corpus` or a "
+           "grid without --tokens find them";
+  };
+  EXPECT_EQ(error(), kNoError);
+  data.max_bytes = 500;
+  EXPECT_EQ(error(), kNoError);
+  data.max_bytes = 499;
+  EXPECT_EQ(error(),
+            refusal("500 bytes of text, but data.max_bytes is 499; set it"));
+  corpus.max_bytes = 600;
+  EXPECT_EQ(error(), refusal("corpus 'foldoc' with --max-bytes 600, but "
+                             "data.max_bytes is 499; set it"));
+  data.max_bytes = 600;
+  EXPECT_EQ(error(), kNoError);
+  corpus.normalise = Normalise::kNone;
+  EXPECT_EQ(error(), refusal("corpus 'foldoc' with --normalise none, but "
+                             "data.normalise is hf_openwebtext; set it"));
+  data.corpus = "gcide";
+  EXPECT_EQ(error(), refusal("corpus 'foldoc' (a dictionary), but data.corpus "
+                             "is 'gcide'; set it, even if both names mean the "
+                             "same text"));
 }
 
 class Prepared : public Prepare {
