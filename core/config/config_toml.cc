@@ -330,10 +330,18 @@ ConfigDraft LoadConfig(const std::filesystem::path& path,
 }
 
 Config ParseConfig(const std::string& text, const std::string& name) {
-  ConfigDraft draft;
-  draft.Apply(ParseToml(text, name));
-  draft.Resolve();
-  return draft.config;
+  try {
+    ConfigDraft draft;
+    draft.Apply(ParseToml(text, name));
+    draft.Resolve();
+    return draft.config;
+  } catch (const ConfigError& error) {
+    throw DataError(
+        fmt::format("{}; the file was written by another version of this "
+                    "program, or is damaged: delete it to begin anew, or use "
+                    "the version that wrote it",
+                    error.what()));
+  }
 }
 
 std::string TomlPosition(const toml::node& node) {

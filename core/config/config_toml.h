@@ -59,8 +59,9 @@ toml::table ParseTomlFile(const std::filesystem::path& path);
 ConfigDraft LoadConfig(const std::filesystem::path& path,
                        const std::vector<std::string>& overrides);
 
-// The inverse of ConfigToToml, for configurations stored in result files; it
-// validates. Messages call the text `name`.
+// The inverse of ConfigToToml, for configurations stored in result files.
+// Throws DataError with the remedy if this version does not take it; messages
+// call the text `name`.
 Config ParseConfig(const std::string& text, const std::string& name);
 
 // Returns "FILE:LINE:COLUMN" of a node or key that a parser has read.

@@ -331,6 +331,15 @@ TEST(LoadConfig, ReadsFilesAndNamesMissingOnes) {
                    "/dev/zero: larger than 64 MiB, so it cannot be"));
 }
 
+// A stored configuration that this version refuses is no mistake of the user's.
+TEST(ParseConfig, OfAnotherVersionIsRefusedWithTheRemedy) {
+  for (const char* text : {"[training]\nsteps = -1\n", "[new]\nkey = 1\n"}) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { ParseConfig(text, "r.h5"); }),
+                     "r.h5:", "; the file was written by another version",
+                     ": delete it to begin anew"));
+  }
+}
+
 RC_GTEST_PROP(ParseConfig, IsTheInverseOfConfigToToml, ()) {
   const Config config = RandomConfig(*rc::gen::arbitrary<uint64_t>());
   const Config read = ParseConfig(ConfigToToml(config), "stored");

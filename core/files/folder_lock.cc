@@ -36,7 +36,8 @@ namespace fs = std::filesystem;
 constexpr uint32_t kBcachefsMagic = 0xca451a4e, kJfsMagic = 0x3153464a,
                    kZfsMagic = 0x2fc12fc1;
 
-// HolderOf, which only asks, holds the lock for microseconds.
+// HolderOf, which only asks, holds the lock for microseconds, so that whoever
+// meets it tries again.
 constexpr int kTries = 5;
 constexpr std::chrono::milliseconds kPause(20);
 constexpr std::chrono::milliseconds kWait(100);
@@ -283,22 +284,28 @@ std::unique_ptr<FolderLock> WaitForFolder(
 }
 
 std::optional<LockHolder> HolderOf(const fs::path& folder) {
-  const int directory =
-      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return std::nullopt;
-  bool busy = TryLock(directory) == EWOULDBLOCK;
   std::optional<LockHolder> left;
-  const int file = open((folder / kLockName).c_str(), O_RDWR | O_CLOEXEC);
-  if (file >= 0) {
-    const int error = TryLock(file);
-    busy |= error == EWOULDBLOCK;
-    left = ReadHolder(file);
-    busy |= left && Judge(*left, file, error == 0, "/proc/self/mountinfo") !=
-                        Leftover::kGone;
-    close(file);
+  for (int i = 0; i < kTries; ++i) {
+    // Somebody else who asks holds the lock for a moment, too, unnamed.
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    const int directory =
+        open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return std::nullopt;
+    bool locked = TryLock(directory) == EWOULDBLOCK, named = false;
+    left.reset();
+    const int file = open((folder / kLockName).c_str(), O_RDWR | O_CLOEXEC);
+    if (file >= 0) {
+      const int error = TryLock(file);
+      locked |= error == EWOULDBLOCK;
+      left = ReadHolder(file);
+      named = left && Judge(*left, file, error == 0, "/proc/self/mountinfo") !=
+                          Leftover::kGone;
+      close(file);
+    }
+    close(directory);
+    if (named) return left;
+    if (!locked) return std::nullopt;
   }
-  close(directory);
-  if (!busy) return std::nullopt;
   return left.value_or(LockHolder());
 }
 

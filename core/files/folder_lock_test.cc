@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,19 @@ TEST(FolderLock, AskingLeavesItAsItIs) {
   EXPECT_FALSE(HolderOf(folder).has_value());
   EXPECT_FALSE(HolderOf(folder / "missing").has_value());
   EXPECT_NO_THROW(FolderLock{folder});
+}
+
+// Whoever holds the lock without a name may only be asking, but not for long.
+TEST(FolderLock, WhoHoldsItUnnamedIsUnknown) {
+  const auto folder = FreshFolder("unnamed");
+  const int other = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(Describe(HolderOf(folder).value()), "unknown");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin,
+            std::chrono::milliseconds(4 * 20));
+  close(other);
+  EXPECT_FALSE(HolderOf(folder).has_value());
 }
 
 TEST(FolderLock, LeavesAnothersInAFolderThatWasMadeAnew) {

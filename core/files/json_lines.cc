@@ -96,9 +96,12 @@ constexpr const char* kSeal = "sha256";
 
 Json ParseJsonObject(std::string_view text) {
   bool shallow = true;
-  const Json::parser_callback_t look = [&](int depth, Json::parse_event_t,
+  const Json::parser_callback_t look = [&](int depth, Json::parse_event_t event,
                                            Json&) {
-    shallow = shallow && depth <= kMaxJsonDepth;
+    const bool begins = event == Json::parse_event_t::object_start ||
+                        event == Json::parse_event_t::array_start;
+    // The object itself begins at depth 0.
+    shallow = shallow && (!begins || depth < kMaxJsonDepth);
     return shallow;
   };
   Json object = Json::parse(text.begin(), text.end(), look,

@@ -207,9 +207,10 @@ TEST(JsonLines, DeepNestingIsRefusedBeforeTheStackEnds) {
     return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') +
            "}\n";
   };
-  WriteFileAtomically(path, nested(60));
-  EXPECT_EQ(JsonLine(ReadJsonLines(path).at(0)) + "\n", nested(60));
-  for (const size_t depth : {66, 1'000'000}) {
+  // 64 levels, and one more.
+  WriteFileAtomically(path, nested(63));
+  EXPECT_EQ(JsonLine(ReadJsonLines(path).at(0)) + "\n", nested(63));
+  for (const size_t depth : {64, 1'000'000}) {
     WriteFileAtomically(path, nested(depth));
     EXPECT_THROW(ReadJsonLines(path), DataError) << depth;
     EXPECT_THROW(JsonLinesWriter{path}, DataError) << depth;

@@ -20,6 +20,7 @@
 #include <fstream>
 #include <mutex>
 #include <new>
+#include <thread>
 
 #include "core/errors.h"
 #include "core/files/file_error.h"
@@ -31,6 +32,9 @@ constexpr size_t kMaxMessage = 64 << 10;
 constexpr int kOutOfMemory = 41;  // exit statuses of the child
 constexpr int kThrew = 42;
 constexpr int kTooLong = 43;
+constexpr int kReturned = 44;  // not 0, with which the body itself may exit
+
+using Clock = std::chrono::steady_clock;
 
 void Limit(int resource, int64_t amount) {
   struct rlimit limit = {static_cast<rlim_t>(amount),
@@ -72,7 +76,7 @@ int64_t MappedBytes() {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, static_cast<int64_t>(std::ceil(limits.seconds)) + 1);
   if (kLimitMemory) Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
-  int status = 0;
+  int status = kReturned;
   try {
     const std::string value = body();
     if (static_cast<int64_t>(value.size()) > limits.value_bytes) {
@@ -92,12 +96,8 @@ int64_t MappedBytes() {
   ::_exit(status);  // no destructors, no flushing of the parent's buffers
 }
 
-// Reads until the child closes its end; false if `seconds` pass before.
-bool ReadUntilClosed(int file, double seconds, std::string* out) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(seconds));
+// Reads until the child closes its end; false if the deadline passes before.
+bool ReadUntilClosed(int file, Clock::time_point deadline, std::string* out) {
   std::array<char, 4096> buffer;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -142,13 +142,24 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
   }
   ::close(ends[1]);
   lock.unlock();
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(limits.seconds));
   std::string value;
-  const bool in_time = ReadUntilClosed(ends[0], limits.seconds, &value);
+  bool in_time = ReadUntilClosed(ends[0], deadline, &value);
   ::close(ends[0]);
-  if (!in_time) ::kill(child, SIGKILL);
   int status = 0;
   pid_t ended = 0;
-  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
+  // The body may have closed its end and gone on.
+  while (in_time && (ended = ::waitpid(child, &status, WNOHANG)) == 0) {
+    in_time = Clock::now() < deadline;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  if (!in_time) {
+    ::kill(child, SIGKILL);
+    while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+    }
+  }
 
   IsolatedResult result;
   if (!in_time || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
@@ -165,7 +176,7 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
     result.failure = fmt::format("gave more than {} bytes", limits.value_bytes);
   } else if (WEXITSTATUS(status) == kThrew) {
     result.failure = "failed: " + value;
-  } else if (WEXITSTATUS(status) != 0) {
+  } else if (WEXITSTATUS(status) != kReturned) {
     result.failure =
         fmt::format("ended with exit status {}", WEXITSTATUS(status));
   } else {

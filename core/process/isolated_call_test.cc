@@ -78,9 +78,13 @@ TEST(CallIsolated, AnEndThatNobodyKnowsIsNoSuccess) {
 }
 
 TEST(CallIsolated, SurvivesAnExit) {
-  const IsolatedResult result =
-      CallIsolated([]() -> std::string { ::_exit(3); }, {});
-  EXPECT_EQ(result.failure, "ended with exit status 3");
+  for (const int status : {0, 3}) {
+    const IsolatedResult result =
+        CallIsolated([&]() -> std::string { ::_exit(status); }, {});
+    EXPECT_FALSE(result.completed);
+    EXPECT_EQ(result.failure,
+              "ended with exit status " + std::to_string(status));
+  }
 }
 
 TEST(CallIsolated, EndsWhatHangs) {
@@ -90,6 +94,16 @@ TEST(CallIsolated, EndsWhatHangs) {
       },
       {.seconds = 0.1});
   EXPECT_FALSE(result.completed);
+  EXPECT_EQ(result.failure, "ran longer than 0.1 s");
+}
+
+TEST(CallIsolated, EndsWhatClosesItsFilesAndHangs) {
+  const IsolatedResult result = CallIsolated(
+      []() -> std::string {
+        ::close_range(3, ~0U, 0);
+        while (true) ::pause();
+      },
+      {.seconds = 0.1});
   EXPECT_EQ(result.failure, "ran longer than 0.1 s");
 }
 
