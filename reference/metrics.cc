@@ -12,6 +12,7 @@ double MeanActiveExperts(const std::vector<BoolMatrix>& layers) {
   int64_t active = 0;
   int64_t tokens = 0;
   for (const BoolMatrix& layer : layers) {
+    SOFTMOE_CHECK(layer.rows() == layers[0].rows()) << layer.rows();
     active += layer.count();
     tokens += layer.rows();
   }
@@ -33,6 +34,8 @@ double ZeroActiveFraction(const std::vector<Matrix>& soft_weights,
   int64_t without = 0;
   int64_t tokens = 0;
   for (size_t layer = 0; layer < soft_weights.size(); ++layer) {
+    SOFTMOE_CHECK(soft_weights[layer].rows() == soft_weights[0].rows())
+        << soft_weights[layer].rows();
     for (Eigen::Index t = 0; t < soft_weights[layer].rows(); ++t) {
       if (!(soft_weights[layer].row(t).maxCoeff() > cutoffs[layer])) ++without;
     }

@@ -54,6 +54,12 @@ TEST(ActiveExperts, OfNothingIsAnError) {
   EXPECT_THROW(MeanActiveExperts({BoolMatrix(0, 4)}), InternalError);
   EXPECT_THROW(ZeroActiveFraction({}, {}), InternalError);
   EXPECT_THROW(ZeroActiveFraction({Matrix::Ones(1, 1)}, {}), InternalError);
+  // Nor of layers with unequally many tokens.
+  EXPECT_THROW(MeanActiveExperts({BoolMatrix(2, 4), BoolMatrix(1, 4)}),
+               InternalError);
+  EXPECT_THROW(
+      ZeroActiveFraction({Matrix::Ones(2, 1), Matrix::Ones(1, 1)}, {0, 0}),
+      InternalError);
   EXPECT_THROW(TrainActiveExperts({}), InternalError);
 }
 

@@ -225,6 +225,8 @@ std::vector<std::string> Fortunes(std::string_view text) {
       if (c != '\b') {
         line += c;
       } else if (!line.empty()) {
+        // A whole character, of which all bytes but the first are 10xxxxxx.
+        while (line.size() > 1 && (line.back() & 0xC0) == 0x80) line.pop_back();
         line.pop_back();
       }
     }

@@ -132,6 +132,7 @@ TEST(Fortunes, SplitsAtPercentLines) {
   EXPECT_EQ(Fortunes("One\tline.\n\t\t-- Me\n%\n%\n\n50% of\n\nlife\n%\n"),
             (Strings{"One line.\n-- Me", "50% of\n\nlife"}));
   EXPECT_EQ(Fortunes("_\bu_\bnder"), (Strings{"under"}));
+  EXPECT_EQ(Fortunes("caf\u00e9\b\be, \u20ac\b5"), (Strings{"cae, 5"}));
 }
 
 // Quadratic time would take minutes.

@@ -15,12 +15,14 @@
 namespace softmoe::trainer {
 namespace {
 
-// The routing of one pass over a layer with four experts.
+// The routing of one pass over a layer, with four experts if nothing else is
+// said.
 struct Layer {
   int64_t max_active;
-  std::vector<float> soft_weights;  // [tokens, 4]
+  std::vector<float> soft_weights;  // [tokens, num_experts]
   std::vector<int32_t> selected;    // [tokens, max_active]
   int64_t below_cutoff = 0;
+  int64_t num_experts = 4;
 };
 
 // Adds the layers as one group; counts follow from the selection.
@@ -28,10 +30,12 @@ void Add(const std::vector<Layer>& layers, RouterHealthTotals* totals) {
   optimized::StepStats stats;
   std::vector<optimized::RoutingView> views;
   for (const Layer& layer : layers) {
-    stats.num_tokens = static_cast<int64_t>(layer.soft_weights.size()) / 4;
-    optimized::LayerStats counts{.tokens_per_expert = {0, 0, 0, 0},
-                                 .active_histogram = {0, 0, 0, 0, 0},
-                                 .tokens_below_cutoff = layer.below_cutoff};
+    stats.num_tokens =
+        static_cast<int64_t>(layer.soft_weights.size()) / layer.num_experts;
+    optimized::LayerStats counts;
+    counts.tokens_below_cutoff = layer.below_cutoff;
+    counts.tokens_per_expert.resize(layer.num_experts);
+    counts.active_histogram.resize(layer.num_experts + 1);
     for (int64_t t = 0; t < stats.num_tokens; ++t) {
       int active = 0;
       for (int64_t i = 0; i < layer.max_active; ++i) {
@@ -70,6 +74,23 @@ TEST(RouterHealth, AnExpertByTheFallbackIsNotTheCapReached) {
     EXPECT_EQ(health.truncated_mass, (0.5 + 0.75) / 2);
     EXPECT_EQ(health.load_entropy, 0);
     EXPECT_EQ(health.dead_experts, 3);
+  }
+}
+
+TEST(RouterHealth, ASingleExpertIsEvenlyLoadedIfItHasTokens) {
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  config.model.num_experts = 1;
+  for (const int32_t selected : {0, -1}) {
+    RouterHealthTotals totals(config);
+    const Layer layer = {.max_active = 1,
+                         .soft_weights = {0.5},
+                         .selected = {selected},
+                         .num_experts = 1};
+    Add({layer, layer}, &totals);
+    for (const RouterHealth& health : totals.Get()) {
+      EXPECT_EQ(health.relative_load_entropy, selected < 0 ? 0 : 1);
+      EXPECT_EQ(health.dead_experts, selected < 0 ? 1 : 0);
+    }
   }
 }
 

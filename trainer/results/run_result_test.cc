@@ -154,6 +154,8 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
            [&](RunResult& r) { r.allocation[0] = INFINITY; }},
           {"/steps/loss holds nan",
            [&](RunResult& r) { r.steps[2].loss = nan; }},
+          {"the file was written by another version of this program",
+           [&](RunResult& r) { r.config.training.steps = -1; }},
           {"does not have the hash it was stored with",
            [&](RunResult& r) { r.identity.config.training.seed = 7; }},
           {"holds 2 steps, its configuration says 3",

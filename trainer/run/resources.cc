@@ -35,17 +35,28 @@ int64_t NumbersPerStep(const ModelConfig& model) {
   return numbers;
 }
 
+// Validations while training, and the one at its end.
+int64_t NumEvaluations(const TrainingConfig& training) {
+  return 1 +
+         (training.eval_every > 0 ? training.steps / training.eval_every : 0);
+}
+
 }  // namespace
 
 ResourceNeed EstimateResources(const Config& config, int ranks) {
   ResourceNeed need;
   need.parameters = ParameterLayout(config).total;
   const int64_t numbers_per_step = NumbersPerStep(config.model);
-  const int64_t history_bytes = config.training.steps * numbers_per_step * 8;
-  need.checkpoint_bytes = 12 * need.parameters + history_bytes + kFileOverhead;
+  const int64_t history_numbers = config.training.steps * numbers_per_step;
+  constexpr int64_t kNumbersPerEvaluation = sizeof(EvaluationRecord) / 8;
+  const int64_t evaluation_numbers =
+      NumEvaluations(config.training) * kNumbersPerEvaluation;
+  need.checkpoint_bytes = 12 * need.parameters +
+                          8 * (history_numbers + evaluation_numbers) +
+                          kFileOverhead;
   need.disk_bytes =
-      2 * need.checkpoint_bytes + history_bytes + kFileOverhead +
-      config.training.steps * numbers_per_step * kMetricsBytesPerNumber;
+      2 * need.checkpoint_bytes + 8 * history_numbers + kFileOverhead +
+      (history_numbers + evaluation_numbers) * kMetricsBytesPerNumber;
   // For a checkpoint, rank 0 holds three more arrays, and every other rank one.
   need.state_bytes = ranks * (optimized::PlanModel(config, ranks).bytes() +
                               optimized::PlanUpdates(config, ranks).bytes()) +

@@ -27,11 +27,16 @@ TEST(EstimateResources, CountsThePaperModel) {
   const ResourceNeed need = EstimateResources(config);
   EXPECT_EQ(need.parameters, 1631409280);  // SPEC.md 3.1
   // Parameters and two moments, fp32; 18000 steps of 41 doubles, which are
-  // also in the result and, as text, in the metrics; the rest of each file.
+  // also in the result and, as text, in the metrics; 8 numbers of the last
+  // validation, in checkpoint and metrics; the rest of each file.
   const int64_t history = 18000 * 41 * 8, rest = 256 * 1024;
-  EXPECT_EQ(need.checkpoint_bytes, 12 * need.parameters + history + rest);
+  EXPECT_EQ(need.checkpoint_bytes,
+            12 * need.parameters + history + 8 * 8 + rest);
   EXPECT_EQ(need.disk_bytes,
-            2 * need.checkpoint_bytes + history + rest + 18000 * 41 * 40);
+            2 * need.checkpoint_bytes + history + rest + (18000 * 41 + 8) * 40);
+  config.training.eval_every = 7;  // 2571 more validations
+  EXPECT_EQ(EstimateResources(config).disk_bytes - need.disk_bytes,
+            2571 * 8 * (2 * 8 + 40));
   // Parameters, two moments, the sum and log2(8) buffers of the tree, and a
   // checkpoint's three arrays; tables, reports and blocks are small.
   EXPECT_GT(need.state_bytes, 4 * need.parameters * (3 + 1 + 3 + 3));

@@ -129,10 +129,10 @@ ShardRecord ParseShardRecord(const Json& json, const std::string& place) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", place, error.what()));
   }
-  // Sums over all shards stay far below 2^63.
+  // Sums over a million shards stay below 2^63.
   for (const int64_t count : {record.bytes, record.documents, record.empty,
                               record.bad, record.text_bytes, record.tokens}) {
-    if (count > int64_t{1} << 50) {
+    if (count > int64_t{1} << 40) {
       throw DataError(fmt::format("{}: a count of {}", place, count));
     }
   }

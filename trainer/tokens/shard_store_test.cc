@@ -335,10 +335,10 @@ TEST_F(Store, ManifestsAreRefusedIfChanged) {
   text = whole;
   text.insert(text.find("\"documents_sum\":\"") + 17, "x");
   EXPECT_TRUE(Says(error(text), "out.manifest:1: \"x"));
-  // No count is above 2^50.
-  text = Replaced(whole, "\"bytes\":10,", "\"bytes\":1125899906842625,");
-  EXPECT_TRUE(Says(error(text), "out.manifest:1: a count of 1125899906842625"));
-  text = Replaced(whole, "\"bytes\":10,", "\"bytes\":1125899906842624,");
+  // No count is above 2^40.
+  text = Replaced(whole, "\"bytes\":10,", "\"bytes\":1099511627777,");
+  EXPECT_TRUE(Says(error(text), "out.manifest:1: a count of 1099511627777"));
+  text = Replaced(whole, "\"bytes\":10,", "\"bytes\":1099511627776,");
   EXPECT_TRUE(Says(error(text), "damaged, or changed"));
   text = whole;
   text.replace(text.find("\"tokens\":2"), 10, "\"tokens\":3");
