@@ -170,6 +170,10 @@ Reading Cap(const RunResult& result) {
           largest = std::max(largest, MaxActive(result.config, value));
         }
       });
+  // Of a record some steps are left: k_l may have been larger between them.
+  if (static_cast<int64_t>(result.steps.size()) < result.steps.back().step) {
+    largest = std::max(largest, result.max_active);
+  }
   Reading reading{static_cast<double>(largest - result.most_active_in_a_token),
                   fmt::format("at most {} of {} allowed over the run",
                               result.most_active_in_a_token, largest)};

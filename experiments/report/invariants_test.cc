@@ -135,6 +135,19 @@ TEST(Invariants, EachOneCanBreak) {
   }
 }
 
+// Of a recorded run some steps are left: k_l may have been larger between them.
+TEST(Invariants, CapsBetweenRecordedStepsAreNotKnown) {
+  GridOutcome outcome = ExampleOutcome();
+  trainer::RunResult& result = *RunOf(outcome, "soft-2").result;
+  result.max_active = 6;
+  EXPECT_FALSE(Find(CheckInvariants(outcome), "cap").holds);
+  result.steps.erase(result.steps.begin() + 5);
+  EXPECT_TRUE(Find(CheckInvariants(outcome), "cap").holds);
+  result.most_active_in_a_token = 7;
+  EXPECT_TRUE(Says(Find(CheckInvariants(outcome), "cap").detail,
+                   "at most 7 of 6 allowed over the run"));
+}
+
 TEST(Invariants, ActiveParametersOfSparseRowsMustGrow) {
   GridOutcome outcome = ExampleOutcome();
   const Invariant good =

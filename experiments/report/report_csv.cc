@@ -93,8 +93,8 @@ std::string RunsCsv(const GridOutcome& outcome) {
         run.run.row.variant,
         std::to_string(run.run.seed),
         StateName(run.state),
-        Setting(router.mean_active_experts),
-        TraitsOf(router.kind).cap ? Setting(router.expansion_factor) : ""};
+        Number(router.mean_active_experts),
+        TraitsOf(router.kind).cap ? Number(router.expansion_factor) : ""};
     if (run.state == RunState::kFinished) {
       for (const RunColumn& column : RunColumns()) {
         const double value = column.read(*run.result);

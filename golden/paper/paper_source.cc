@@ -89,6 +89,9 @@ SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
   source.printed_as = reader.TextOr("printed_as", "");
   source.bold_name = reader.TextOr("bold_name", "");
   source.items = reader.OptionalInteger("items");
+  if (source.items && (*source.items < 1 || *source.items > 1'000'000'000)) {
+    reader.FailAt("items", "must be from 1 to 1000000000");
+  }
   source.derived = reader.TextOr("derived", "");
   source.fixed_by = reader.TextOr("fixed_by", "");
   const std::string exact = reader.TextOr("exact", "");

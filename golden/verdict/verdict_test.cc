@@ -865,6 +865,9 @@ TEST(Judge, AnAccuracyOfAnotherNumberOfItemsIsNotComparable) {
     At(&results, row, "piqa").proportion.reset();
     EXPECT_EQ(Count(Judge(results, golden), Status::kNotComparable), 0);
   }
+  Document silent = same;
+  At(&silent, row, "piqa").proportion.reset();
+  EXPECT_EQ(Count(Judge(same, silent), Status::kNotComparable), 0);
 }
 
 // As many items, but different ones: another split, or another shuffle of it.

@@ -120,23 +120,23 @@ std::vector<VectorCase> ReadVectors(const std::filesystem::path& path) {
     const std::string group = CaseGroup(static_cast<int64_t>(i));
     try {
       cases[i].c = ParseCase(reader.ReadString(group, "case"));
-    } catch (const ConfigError& error) {
-      FailOther(path, i, error.what());
-    }
-    for (const std::string& name : reader.Children(group + "/inputs")) {
-      cases[i].inputs[name] = ReadTensor(reader, group + "/inputs/" + name);
-    }
-    for (const std::string& name : reader.Children(group + "/expected")) {
-      const std::string place = group + "/expected/" + name;
-      cases[i].outputs[name] = {ReadTensor(reader, place),
-                                ReadTensor(reader, group + "/bounds/" + name),
-                                reader.ReadString(place, "derivation")};
-    }
-    if (reader.HasAttribute(group, "result")) {
-      cases[i].result = reader.ReadString(group, "result");
-      for (const std::string& name : reader.Children(group + "/got")) {
-        cases[i].got[name] = ReadTensor(reader, group + "/got/" + name);
+      for (const std::string& name : reader.Children(group + "/inputs")) {
+        cases[i].inputs[name] = ReadTensor(reader, group + "/inputs/" + name);
       }
+      for (const std::string& name : reader.Children(group + "/expected")) {
+        const std::string place = group + "/expected/" + name;
+        cases[i].outputs[name] = {ReadTensor(reader, place),
+                                  ReadTensor(reader, group + "/bounds/" + name),
+                                  reader.ReadString(place, "derivation")};
+      }
+      if (reader.HasAttribute(group, "result")) {
+        cases[i].result = reader.ReadString(group, "result");
+        for (const std::string& name : reader.Children(group + "/got")) {
+          cases[i].got[name] = ReadTensor(reader, group + "/got/" + name);
+        }
+      }
+    } catch (const ConfigError& error) {  // or of a dtype
+      FailOther(path, i, error.what());
     }
     CheckInputsOf(path, i, cases[i]);
   }

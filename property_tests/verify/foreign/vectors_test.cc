@@ -348,6 +348,20 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
            "of version 1, this program reads version 2", "make it anew"));
   WriteTheirs(folder / "v.h5", folder / "theirs.h5", OnCpu);
   EXPECT_THROW(ReadVectors(folder / "theirs.h5"), DataError);
+  // A dtype that another version may know.
+  Hdf5Writer odd(folder / "odd.h5", {"verify-vectors", 2});
+  for (const char* group :
+       {"/cases", "/cases/000000", "/cases/000000/inputs"}) {
+    odd.CreateGroup(group);
+  }
+  odd.WriteAttribute("/cases/000000", "case", CaseText(cases[0].c));
+  odd.WriteDataset("/cases/000000/inputs/scores", std::vector<float>{1});
+  odd.WriteAttribute("/cases/000000/inputs/scores", "dtype",
+                     std::string("f16"));
+  odd.Commit();
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { ReadVectors(folder / "odd.h5"); }),
+           "odd.h5: /cases/000000: ", "f16", "export it again"));
 }
 
 }  // namespace
