@@ -31,7 +31,7 @@ const char* StatusName(Status status);  // "PASS", "FAIL", ...
 // What the caller expects of data that would otherwise be MISTRUSTED.
 struct Expectations {
   bool may_be_constant = false;  // all expected values equal, or all zero
-  bool may_be_tiny = false;      // bound exceeds the value nearly everywhere
+  bool may_be_tiny = false;      // most values are no larger than their bounds
   // Infinities are equal if both are the same infinity; NaN never passes.
   bool may_be_infinite = false;
   // Significand bits of the format that `got` is stored in, for the histogram

@@ -78,8 +78,9 @@ Device& Cpu();
 // if that is device 0, by any thread.
 //
 //   rank  of this process among those on this machine
-// Errors   ConfigError for another name; EnvironmentError, with what was found,
-//          what is needed and what to do, if this machine or program has none.
+// Errors   ConfigError for another name, or an isa that is unknown or beside
+//          "cuda"; EnvironmentError, with what was found, what is needed and
+//          what to do, if this machine or program lacks the device or isa.
 std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime, int rank = 0);
 
 // Throws ConfigError, naming key and remedy, unless what `runtime` asks for can

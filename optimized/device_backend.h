@@ -5,7 +5,8 @@
 // kernels, isa_cuda or isa_shim; SOFTMOE_BF16 stores activations as bf16.
 //
 // An operation has run when the queue has reached it; the host waits only in
-// Finish, ReadArray and WriteArray.
+// WaitFor, Finish, ReadArray, WriteArray and, for what was sent two calls
+// before, in SentArray::Send.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 

@@ -3,9 +3,10 @@
 // device_benchmark.h - how calls are timed on a device: compiled for each of
 // its backends (backend.h), and registered for `bench --device=cuda`.
 //
-// A benchmark is named KIND/OPERATION/PRECISION/NAME/SHAPE and has the counters
-// "flops" and "bytes" unless they are 0; from these `gpu_check` makes its
-// record (property_tests/gpu/time_stages.cc).
+// A benchmark is named KIND/OPERATION/PRECISION/NAME/SHAPE, with /ALGORITHM
+// behind if that is chosen, and has the counters "flops" and "bytes" unless
+// they are 0; from these `gpu_check` makes its record
+// (property_tests/gpu/time_stages.cc).
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 

@@ -31,7 +31,8 @@ class Updater {
   virtual ~Updater() = default;
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).
-  // Errors   DivergedError if a score, a loss or the norm is not finite.
+  // Errors   DivergedError if a budget logit, a score or a loss is not finite,
+  //          or as NormOf (optimizer.h).
   virtual UpdateGradient ComputeGradient(const RoutingState& routing,
                                          const GroupBatch& batch) = 0;
 

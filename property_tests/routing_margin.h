@@ -21,7 +21,7 @@
 namespace softmoe::property_tests {
 
 struct SelectionCheck {
-  int64_t ambiguous = 0;  // tokens that differ, each within its margin
+  int64_t ambiguous = 0;  // tokens that differ, with or without excuse
   std::string defect;     // the first token that differs without excuse
 };
 

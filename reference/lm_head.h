@@ -3,7 +3,7 @@
 // lm_head.h - language-model head and token cross-entropy (reference, double).
 //
 //   logits = h W^T,   loss_t = logsumexp(logits_t) - logits_t[target_t] (nats)
-//                                                              SPEC.md 3.2, 4
+//                                                              SPEC.md 3.2
 #ifndef SOFTMOE_REFERENCE_LM_HEAD_H_
 #define SOFTMOE_REFERENCE_LM_HEAD_H_
 

@@ -2,7 +2,7 @@
 //
 // metrics.h - what the paper's tables report about routing (SPEC.md 5.2).
 //
-//   active experts  AE = (1/(L N)) sum_l sum_t |A_lt|, after cutoff and cap
+//   active experts  AE = (1/(L N)) sum_l sum_t |A_lt|, fallback included
 //   Train-AE        mean of AE over all training steps
 //   Infer-AE        AE of held-out text at T = 1, noise off
 //   load variance   Var_i(n)/Mean_i(n)^2, n_i = tokens routed to expert i

@@ -29,7 +29,7 @@ struct RouterNoise {
 
 // Returns 1 - eps + 2 eps u [num_tokens, d_model], each in [1-eps, 1+eps), u a
 // multiple of 2^-24. `first_token` is the index of row 0 in the whole global
-// batch, here and below. Errors: ConfigError for eps outside its range.
+// batch, here and below. Errors: ConfigError for eps outside its kind's range.
 Matrix JitterFactors(const RouterNoise& noise, int64_t first_token,
                      int64_t num_tokens, int64_t d_model);
 

@@ -44,7 +44,7 @@ struct RoutingState {
 struct LayerAllocation {
   double mean_active = 0;  // k_l (experts/token)
   double cutoff = 0;       // tau * k_l / num_experts; 0 if sparse
-  int64_t max_active = 0;  // ceil(expansion_factor * k_l - 1e-6), in [1, E]
+  int64_t max_active = 0;  // the cap (MaxActive); k if sparse
 };
 
 // Returns k_l, cutoff and cap of every layer for `parameters` [layout.total].

@@ -4,7 +4,7 @@
 //
 // Two configurations with the same ConfigHash produce the same bits on one
 // backend and ISA level, with one version of the C library (DESIGN.md,
-// "Determinism"). Whatever does not change results (threads, output folder,
+// "Determinism"). Whatever does not change results (threads, places of corpora,
 // logging interval) is in RuntimeConfig and stays out of the hash. Two keys of
 // TrainingConfig, micro_batch_sequences and eval_every, change no results
 // either but are hashed, since they shape the computation and its log.
@@ -106,7 +106,7 @@ enum class Normalise {
 
 // The corpus and how it becomes tokens.
 struct DataConfig {
-  std::string corpus;  // stand-in or published corpus name, or "path:FILE"
+  std::string corpus;  // a name, or FORMAT:PATH (trainer/corpora/corpus.h)
   double validation_fraction = 0.02;  // whole documents at the end
   int64_t max_bytes = 0;  // use only this much of the corpus; 0: all
   Normalise normalise = Normalise::kNone;

@@ -31,10 +31,11 @@ void FollowBatchSizes(bool micro_batch_set, bool balance_group_set,
 
 struct ConfigProblem {
   std::string key;      // "router.tau"
-  std::string message;  // "router.tau = -1 must be > 0; the default is ..."
+  std::string message;  // "router.tau = -1.0 must be > 0; the default is ..."
 };
 
-// Return all problems, in the order of the keys; none if all keys are valid.
+// Return a problem for each key that has one: ranges, in the order of the keys,
+// then relations between keys.
 std::vector<ConfigProblem> ConfigProblems(const Config& config);
 std::vector<ConfigProblem> RuntimeProblems(const RuntimeConfig& runtime);
 

@@ -64,7 +64,7 @@ ConfigDraft LoadConfig(const std::filesystem::path& path,
 // call the text `name`.
 Config ParseConfig(const std::string& text, const std::string& name);
 
-// Returns "FILE:LINE:COLUMN" of a node or key that a parser has read.
+// Returns "FILE:LINE:COLUMN" of a node that a parser has read.
 std::string TomlPosition(const toml::node& node);
 
 }  // namespace softmoe

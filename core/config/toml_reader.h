@@ -36,7 +36,7 @@ class TomlReader {
   // Sub-tables; nullptr or an empty list if absent.
   const toml::table* Table(const std::string& key);
   std::vector<const toml::table*> Tables(const std::string& key);
-  // An array of arrays of texts.
+  // An array of arrays of texts, which must be there.
   std::vector<std::vector<std::string>> TextLists(const std::string& key);
 
   void Finish() const;

@@ -77,7 +77,7 @@ class FolderLock {
 };
 
 // Returns the lock on `folder` as soon as it is free. Until then calls
-// `waiting(holder)`, which may throw, every 0.1 s.
+// `waiting(holder)`, which may throw, some five times a second.
 std::unique_ptr<FolderLock> WaitForFolder(
     const std::filesystem::path& folder,
     const std::function<void(const LockHolder&)>& waiting);

@@ -73,7 +73,7 @@ std::vector<nlohmann::ordered_json> ReadJsonLines(
     const std::filesystem::path& path);
 
 // Calls visit(record, line) for each of these records, with the number of its
-// line, from 1 on. Holds only one record in memory.
+// line, from 1 on. Holds the file's text and one record in memory.
 void VisitJsonLines(
     const std::filesystem::path& path,
     const std::function<void(nlohmann::ordered_json&&, int64_t)>& visit);

@@ -24,7 +24,7 @@ Hdf5Handle Owned(hid_t id, Hdf5Handle::Closer close) { return {id, close}; }
 // stays unwritten, which HDF5 allows: the file is small, the dataset is not.
 constexpr hsize_t kMaxFilled = 1 << 16;
 
-// Makes a type of any class that HDF5 has, including the types that we use.
+// Makes a type of any class of HDF5 but time, including the types that we use.
 Hdf5Handle MakeType(Choices& choices) {
   const size_t which = choices.Below(22);
   const auto copy = [](hid_t type) { return Owned(H5Tcopy(type), &H5Tclose); };

@@ -45,7 +45,8 @@ bool FuzzHostileFile(
     const HostileHdf5& good, std::string_view input,
     const std::function<void(const std::filesystem::path&)>& read);
 
-// Returns inputs to begin with: every kind of change, alone, in several places.
+// Returns inputs to begin with: every kind of change, in several places, and
+// others after that.
 std::vector<std::string> HostileSeeds();
 
 }  // namespace softmoe::fuzz

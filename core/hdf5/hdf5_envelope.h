@@ -45,8 +45,9 @@ void WriteEnvelope(int descriptor, const std::filesystem::path& path,
                    const Hdf5Kind& kind);
 
 // Checks the open file `descriptor` completely: magic, envelope version,
-// envelope checksum, kind, version, length and content. Throws a DataError
-// whose message names `path` and says what is wrong and what to do.
+// envelope checksum, kind, version, length and content. Throws a DataError that
+// names `path` and says what is wrong and what to do, or EnvironmentError if
+// the disk fails.
 Hdf5Envelope CheckEnvelope(int descriptor, const std::filesystem::path& path,
                            const Hdf5Kind& expected);
 

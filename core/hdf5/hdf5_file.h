@@ -76,13 +76,14 @@ class Hdf5Writer {
     using Stored = std::conditional_t<std::is_same_v<T, bool>, int64_t, T>;
     WriteAttribute(object, name, static_cast<const Stored&>(value));
   }
-  // Writes one long dataset of bytes, which is compressed.
+  // Writes a dataset of bytes, compressed if it has 64 KiB to 16 MiB.
   void Bytes(const std::string& path, const std::string& bytes) {
     WriteDataset(path, std::vector<uint8_t>(bytes.begin(), bytes.end()));
   }
 
   // Seals the envelope, syncs and renames to the final name. If it throws
-  // EnvironmentError (disk full, ...), the old file at `path` is intact.
+  // EnvironmentError (disk full, ...), the old file at `path` is as
+  // AtomicFile::Commit says.
   void Commit();
 
  private:

@@ -24,11 +24,12 @@ struct IsolatedResult {
                         // 10 s", "failed: WHAT", ... if not
 };
 
-// Calls `body` in a forked child that has no terminal, writes no core file and
-// is killed at the limits, and returns what `body` returned. Whatever `body`
-// does, this process goes on. The child has only the calling thread, and a lock
-// that another thread held is never released in it. So call this before pools
-// start work, and let `body` use no threads.
+// Calls `body` in a forked child that prints nothing, writes no core file and
+// ends at the limits, and returns what `body` returned. Whatever `body` does,
+// this process goes on. The child has only the calling thread, and a lock that
+// another thread held is never released in it. So call this before pools start
+// work, and let `body` use no threads. Throws EnvironmentError if there can be
+// no child.
 IsolatedResult CallIsolated(const std::function<std::string()>& body,
                             const IsolationLimits& limits);
 

@@ -20,8 +20,8 @@ namespace softmoe {
 struct ProcessOptions {
   // stdin is empty, or is what Send writes.
   enum class Input { kEmpty, kPipe };
-  // Where stdout and stderr go: to Listen, separately or as one, or to a new
-  // file.
+  // Where stdout and stderr go: to Listen, separately or as one, or to a file,
+  // which is emptied first.
   enum class Output { kApart, kTogether, kFile };
 
   // The first is the program: a path, or a name that is found in PATH.
@@ -33,8 +33,9 @@ struct ProcessOptions {
   Input input = Input::kEmpty;
   Output output = Output::kTogether;
   std::filesystem::path output_file;  // for kFile
-  // Whether it gets a process group and default signal actions: Ctrl-C reaches
-  // this process only, and Kill also reaches what the program has started.
+  // Whether it gets a process group, and default actions for SIGINT, SIGTERM
+  // and SIGXFSZ: Ctrl-C reaches this process only, and Kill also reaches what
+  // the program has started.
   bool own_group = false;
 };
 

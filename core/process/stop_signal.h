@@ -21,8 +21,8 @@
 namespace softmoe {
 
 // All this holds while at least one object exists; the last one restores the
-// previous handlers. Nested objects share the flag, which lasts as long as the
-// outermost one.
+// previous handlers. Nested objects share the flag; the next outermost one
+// clears it.
 class StopSignal {
  public:
   StopSignal();

@@ -35,8 +35,9 @@ std::string NameOfRouter(const ::testing::TestParamInfo<RouterKind>& info);
 // number. The rest has its defaults.
 Config SmallConfig(RouterKind kind);
 
-// Draws a valid configuration from `seed`: every field takes values all over
-// its range, with decimals that need 17 digits and text that needs escapes.
+// Draws a valid configuration from `seed`: every field takes many values (whole
+// numbers near the lower end), with decimals that need 17 digits and text that
+// needs escapes.
 Config RandomConfig(uint64_t seed);
 
 // Maps "section.key" to the value, with doubles in hexadecimal, hence exact.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // random_test_util.h - random numbers for tests, the same for the same key in
-// every build and on every machine.
+// every build and, but for the last bits of normals, on every machine.
 #ifndef SOFTMOE_CORE_TESTING_RANDOM_TEST_UTIL_H_
 #define SOFTMOE_CORE_TESTING_RANDOM_TEST_UTIL_H_
 
@@ -21,7 +21,7 @@ std::vector<float> NormalFloats(int64_t size, uint64_t seed, uint32_t which,
 std::vector<int32_t> RandomIds(int64_t size, int64_t limit, uint64_t seed,
                                uint32_t which);
 
-// Returns numbers in (-2^14, 2^14) over many binades, so that the order of a
+// Returns numbers in [-2^14, 2^14) over many binades, so that the order of a
 // sum shows in its bits.
 std::vector<float> FloatsOfManyBinades(int64_t size, const RandomKey& key);
 

@@ -15,7 +15,7 @@
 
 namespace softmoe {
 
-// "42s", "3m07", "1h48", "2d03h"; "?" unless 0 <= seconds < infinity.
+// "42s", "3m07", "1h48", "2d03h"; "?" unless 0 <= seconds < 1e15.
 std::string FormatDuration(double seconds);
 
 // The default clock, which never goes back; its origin is arbitrary.

@@ -33,8 +33,8 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Returns `text` in lines of at most `width` characters, broken at spaces;
-// lines after the first start with `indent` spaces.
+// Returns `text` in lines of at most `width` characters, or of one longer word,
+// broken at spaces; lines after the first start with `indent` spaces.
 std::string Wrap(const std::string& text, size_t width, size_t indent);
 
 // "512 B", "3.2 KiB", "6.1 GiB".

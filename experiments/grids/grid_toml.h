@@ -68,7 +68,7 @@ double NumberWithin(const toml::table& table, const std::string& key,
 // The table at `key`; nullptr if there is none.
 const toml::table* Subtable(const toml::table& table, const std::string& key);
 
-// The tables of the array [[key]]; empty if there is no such key.
+// The tables of the array [[key]]; empty if there is no such array.
 std::vector<const toml::table*> TablesOf(const toml::table& table,
                                          const std::string& key);
 

@@ -22,12 +22,14 @@ Launcher DefaultLauncher(const Grid& grid);
 // most 100 columns, except for Slurm and MPI commands, which may be longer.
 // `tokens` are prefixes of token files, by corpus, whose sizes are used.
 // Nothing is run, downloaded or written. Throws ConfigError for ranks that `run
-// --launcher=slurm` would refuse, and DataError or EnvironmentError if the
-// paper's goldens, which come with the program, cannot be read.
+// --launcher=slurm` would refuse, what UsePrepared throws, and DataError or
+// EnvironmentError if the paper's goldens, which come with the program, cannot
+// be read.
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
                          Launcher launcher, const TokenPrefixes& tokens = {});
 
-// The grids that come with the program: name, runs, scale, cost, title.
+// The grids that come with the program: name, runs, scale, cost, title; and
+// their experiments.
 std::string DescribeGrids();
 
 }  // namespace softmoe::experiments

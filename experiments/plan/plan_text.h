@@ -22,7 +22,7 @@ std::string Scientific(double number);
 std::string Count(int64_t number, const std::string& noun,
                   const std::string& plural = "");
 
-// At most three significant digits and no exponent: "0.072", "7.4", "4,051".
+// Two significant digits, or a whole number from 10: "0.072", "7.4", "4,051".
 std::string Amount(double number);
 
 // `text` in lines of at most 98 columns: `first` spaces before the first line,

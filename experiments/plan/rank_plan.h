@@ -29,7 +29,8 @@ optimized::MemoryPlan RankMemory(const Config& config, int64_t ranks,
                                  Recompute recompute);
 
 // The setting that recomputes least among those with which RankMemory fits into
-// a device of `gpu_bytes` bytes; nullopt if none fits.
+// a device of `gpu_bytes` bytes, apart from what is reserved there
+// (PlannableMemory); nullopt if none fits.
 std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
                                            double gpu_bytes);
 
@@ -63,7 +64,7 @@ struct RankNumbers {
 RankNumbers NumbersOfRanks(int64_t groups);
 
 // The section of a plan on the ranks of one corpus, whose rows are `rows`; ""
-// without GPUs, or if the groups do not divide among them.
+// without GPUs, or if the batch cannot be split among them.
 std::string DescribeRanks(const std::vector<RowEstimate>& rows,
                           const Cluster& machine);
 

@@ -71,7 +71,7 @@ struct SlurmPlace {
   std::vector<std::string> rank_options = {};
 };
 
-// `folder`/slurm: scripts, logs, and records of submitted jobs.
+// `grid_folder`/slurm: scripts, logs, and records of submitted jobs.
 std::filesystem::path SlurmFolder(const std::filesystem::path& grid_folder);
 
 // The command that trains `grid`, word by word; mpirun can start it, too.

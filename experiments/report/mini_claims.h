@@ -40,7 +40,8 @@ struct MiniClaims {
 };
 
 // Judges the planned runs that ended; nullopt unless IsMiniature(grid). Throws
-// EnvironmentError if the definitions are missing.
+// EnvironmentError if the definitions are missing, and what RecordedUnder
+// throws.
 std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome);
 
 // The content of claims.txt and of the file beside a record: the verdicts, then

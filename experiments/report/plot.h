@@ -14,8 +14,8 @@ namespace softmoe::experiments {
 
 struct Series {
   std::string name;
-  std::vector<double> x, y;  // of equal length; pairs that are not finite are
-                             // left out
+  std::vector<double> x, y;  // of equal length; drawings leave out pairs that
+                             // are not finite
   // A band around y, of the same length, or empty.
   std::vector<double> low = {}, high = {};
 };
@@ -38,12 +38,12 @@ bool HasDeviations(const Plot& plot);
 // Whether the drawing shows bands, as it does for at most ten lines.
 bool HasBands(const Plot& plot);
 
-// `series` averaged over blocks so that at most `most` points remain; without
-// its band.
+// `series` if it has at most `most` points, else averaged over blocks so that
+// no more remain, without its band.
 Series Thin(const Series& series, size_t most);
 
-// The points as they are drawn: series, x, y and, where a series has a band,
-// its low and high end. Numbers read back exactly.
+// All points: series, x, y and, where a series has a band, its low and high
+// end. Numbers read back exactly.
 std::string PlotCsv(const Plot& plot);
 
 // The <svg> elements to embed in an HTML page, by Plot::id, all drawn by one

@@ -21,7 +21,7 @@ std::string CsvLine(const std::vector<std::string>& fields);
 // One line for each run: run, corpus, row, label, variant, seed, state,
 // mean_active_experts, expansion_factor, RunColumns() by their names,
 // config_hash. Numbers read back exactly; numbers that a run lacks are empty.
-// Units: GRIDS.md.
+// Units: trainer/METRICS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
 // One line for each step that `every`, at least 1, divides, and for the last

@@ -57,7 +57,7 @@ std::string ResultsName(const Grid& grid, const std::string& variant,
 // deviation; an accuracy has its items, and the share that flips between seeds.
 // Empty cells are flagged DIVERGED in a row with a failed seed (settings only
 // if the other seeds differ in them), NOT_RUN in a row that has not run, and
-// NOT_MEASURED where no run has the number. Fields are configuration keys;
+// NOT_MEASURED where a run lacks the number. Fields are configuration keys;
 // those that all rows share belong to the document. The document holds no clock
 // times, so equal runs give equal documents.
 golden::Document ResultsDocument(

@@ -61,19 +61,19 @@ std::optional<double> FlipShare(
 //
 // Each seed that both rows have is a line: the items that only one row answers
 // correctly (b and c), the difference of the accuracies, its standard error
-// over items, and McNemar's exact p. If two or more seeds were given the same
-// items, a line for their mean follows. Seeds answer the same items, so their
-// counts are not independent and are not added up. The mean is tested against
-// the noise of differences over seeds (Student's t, one degree of freedom less
-// than seeds) and against that of answers flipping between seeds, each by
-// itself (golden/FORMAT.md, "Verdicts"); the line shows the larger standard
-// error and the larger p. A row at two tau is one set of models, whose answers
-// are not two independent draws: in each seed an item adds d = 1, -1 or 0 to
-// the difference, whose variance over seeds is E[d^2] - E[d]^2, at most E[d^2],
-// the probability that the item counts in b or c. With N items and n seeds the
-// variance of the mean is then (b + c) / (N^2 n), where b + c is a mean over
-// seeds. Holm's procedure at 5 % covers the pairs of a table, by the p of their
-// last lines, except pairs whose seeds were given different items.
+// over items, and McNemar's exact p. If there are two seeds or more, all given
+// the same items, a line for their mean follows. Seeds answer the same items,
+// so their counts are not independent and are not added up. The mean is tested
+// against the noise of differences over seeds (Student's t, one degree of
+// freedom less than seeds) and against that of answers flipping between seeds,
+// each by itself (golden/FORMAT.md, "Verdicts"); the line shows the larger
+// standard error and the larger p. A row at two tau is one set of models, whose
+// answers are not two independent draws: in each seed an item adds d = 1, -1 or
+// 0 to the difference, whose variance over seeds is E[d^2] - E[d]^2, at most
+// E[d^2], the probability that the item counts in b or c. With N items and n
+// seeds the variance of the mean is then (b + c) / (N^2 n), where b + c is a
+// mean over seeds. Holm's procedure at 5 % covers the pairs of a table, by the
+// p of their last lines, except pairs whose seeds were given different items.
 //
 // Rows follow the grid. Runs that were given different items are not paired; a
 // table without pairs is left out.

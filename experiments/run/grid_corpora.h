@@ -49,9 +49,9 @@ class GridCorpora {
   // The PREFIX of the token files of `run`, whose corpus must be prepared.
   const std::filesystem::path& TokensOf(const GridRun& run) const;
 
-  // Refuses finished runs on other tokens, or with other kernels than later
-  // runs: they do not belong to this grid. `only_reads`: nothing is left to
-  // train, and nothing was trained in this session.
+  // Refuses finished runs on other tokens, or with other kernels or ranks than
+  // later runs: they do not belong to this grid. `only_reads`: nothing is left
+  // to train, and nothing was trained in this session.
   void CheckFinishedRuns(const GridOutcome& outcome, bool only_reads);
 
   // Writes the record of every corpus into the grid's folder.

@@ -3,7 +3,7 @@
 // grid_progress.h - the progress of a grid and the time it still needs.
 //
 //   row 3/9 sparse-3, grid 31%, 1m20 left | step 150/300 | loss 3.2127 | ...
-//   row 3/9 sparse-3 finished: loss 3.1902 (unigram 5.8613), AE 3.00, 24s
+//   row 3/9 sparse-3 finished: val loss 3.1902 (unigram 5.8613), ..., 24s
 //
 // Runs side by side (--jobs) are processes: each reports its own run, and each
 // counts the steps of all of them.

@@ -19,7 +19,7 @@ struct ProcessRank {
 // Reads the variables of the launcher that is nearest to this process: Open
 // MPI, then PMI (MPICH, Intel MPI), PMIx, Slurm; also Slurm's if it started the
 // processes with PMIx. Throws ConfigError if there are none, EnvironmentError
-// if they contradict each other.
+// if one is not a whole number or they contradict each other.
 ProcessRank RankOfEnvironment();
 
 // The number of the machine's cores that a process has for its threads: at

@@ -44,8 +44,8 @@ RunOutcome ReadRun(const GridRun& run,
                    const std::filesystem::path& grid_folder);
 
 // All runs and corpora of a grid. With `check_checkpoints`, the checkpoints of
-// interrupted runs are opened as well. Throws DataError naming all damaged
-// files.
+// runs that are not finished are opened as well. Throws DataError naming all
+// damaged files.
 GridOutcome ReadGrid(const Grid& grid, const std::filesystem::path& grid_folder,
                      bool check_checkpoints);
 

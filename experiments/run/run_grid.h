@@ -64,11 +64,11 @@ int NumRanks(const GridRunOptions& options);
 // where not, a line says so, and finished runs of another number are refused.
 //
 // A run that diverges (NumericsError) is recorded and does not keep others from
-// running. Throws, besides what LoadGrid and PrepareCorpus throw: ConfigError
-// (balance groups that do not divide among the ranks, before anything is
-// written), EnvironmentError (no device, disk full, a lock of a machine that
-// cannot be asked), DataError (damaged files found in the folder, before
-// anything is trained), StoppedError (stop_signal.h; state saved), and what
+// running. Throws, besides what PrepareCorpus throws: ConfigError (balance
+// groups that do not divide among the ranks, before anything is written),
+// EnvironmentError (no device, disk full, a lock of a machine that cannot be
+// asked), DataError (damaged files found in the folder, before anything is
+// trained), StoppedError (stop_signal.h; state saved), and what
 // RequireTaskItems and RequireTokens (grid_requirements.h) throw, before
 // anything is written.
 GridOutcome RunGrid(Grid grid, const GridRunOptions& options);

@@ -113,7 +113,7 @@ std::string DescribeUnjudged(const Grid& judged, const RunRecord& record);
 // nothing set but [runtime]. Only then are its runs judged.
 bool IsRegime(const Grid& grid);
 
-// Whether any run belongs to a soft row of that experiment.
+// Whether any planned run belongs to a soft row of that experiment.
 bool IsRegime(const RunRecord& record);
 
 // Throws DataError if the record's margins are neither this program's nor in

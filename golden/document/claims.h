@@ -15,9 +15,9 @@ namespace softmoe::golden {
 
 // One side of a claim in one document.
 struct ClaimSide {
-  const Row* row = nullptr;        // nullptr: a number
-  const Column* column = nullptr;  // nullptr: a number
-  const Cell* cell = nullptr;      // nullptr: a number, or no such cell here
+  const Row* row = nullptr;        // nullptr: a number, or no such row here
+  const Column* column = nullptr;  // nullptr: the same, or no such column
+  const Cell* cell = nullptr;      // nullptr: the same, or no such cell
   double number = 0;
   bool is_number = false;
 

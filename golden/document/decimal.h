@@ -26,7 +26,7 @@ class Decimal {
   Decimal(int64_t units, int decimals);
 
   // Parses "-12.50": an optional minus, then at most 18 digits with at most one
-  // point. Returns nullopt for any other text.
+  // point, between two of them. Returns nullopt for any other text.
   static std::optional<Decimal> Parse(std::string_view text);
 
   int64_t units() const { return units_; }
@@ -48,7 +48,7 @@ class Decimal {
   // are dropped.
   Decimal Round(int decimals, Rounding rule) const;
   // numerator / denominator, rounded to `decimals` digits; numerator >= 0,
-  // denominator > 0.
+  // denominator > 0, decimals in [0, 12].
   static Decimal Quotient(int64_t numerator, int64_t denominator, int decimals,
                           Rounding rule);
 
@@ -66,7 +66,7 @@ struct Interval {
 // Returns the closed interval of values that print as `text` (at most 17
 // digits) under `rule`; for kUnknown, the union over both rules. With u one
 // unit of the last digit of a value v >= 0: [v - u/2, v + u/2] for nearest,
-// [v, v + u] for truncated.
+// [v, v + u] for truncated, or [-u, u] if v = 0.
 Interval PrintedInterval(const Decimal& text, Rounding rule);
 
 // All counts c in [0, total] for which 100 c / total prints as `percent` with

@@ -28,8 +28,9 @@ struct NamedText {
 // Errors   DataError and ConfigError, FILE:LINE, for names, units, seeds and
 //          facts unknown to the golden or the set-up, a cell or fact given
 //          twice, one run under two seeds, a value that is not a number or not
-//          a percentage, and a missing fact that must match. For a placeholder,
-//          FILE and the place in the document.
+//          a percentage, and a missing fact that must match. FILE alone for a
+//          seed without values; with the place in the document for a
+//          placeholder.
 Document ImportResults(const NamedText& values, const NamedText& set_up,
                        const Document& golden);
 

@@ -29,8 +29,8 @@ class GpuCeilings {
 // The names of what failed.
 class GpuFailures {
  public:
-  // Takes the lines in the order of the record. A stage that did not pass is
-  // named itself if none of its lines failed.
+  // Takes the lines in the order of the record. A stage that ran and did not
+  // pass is named itself if none of its lines failed.
   void Look(const nlohmann::ordered_json& line);
   bool empty() const { return names_.empty(); }
   // "operation gemm (fp32); stage "model" (crashed)"

@@ -26,7 +26,8 @@ inline constexpr int64_t kMaxGpuRecordBytes = int64_t{16} << 20;
 inline constexpr size_t kMaxGpuTextBytes = 4000;
 
 // Throws DataError, naming `place`, if `line`, still without number and hashes,
-// is not a line of such a record: of a known kind, with exactly its fields.
+// is not a line of such a record: of a known kind, with its fields in order, of
+// which only those of measurements may be missing.
 void CheckGpuLine(const nlohmann::ordered_json& line, const std::string& place);
 
 class GpuRecordWriter {

@@ -15,7 +15,8 @@
 
 namespace softmoe::golden {
 
-// Which records can become goldens: those of real devices; in tests any.
+// Which records can become goldens: those of real devices; in tests simulated
+// ones, too.
 enum class AcceptedRuns { kOfDevices, kOfTests };
 
 // Throws DataError, naming `place`, if the record comes from a simulated

@@ -33,7 +33,7 @@ struct ArithmeticCheck {
 //   iteration_gpu_hours 8 GPUs x the same
 //   throughput_nominal  240*2048/8 tokens / iteration time
 //   throughput_factor   printed / nominal = 1.0205 in every row: 1/0.98
-//   time_order          more active experts of Sparse MoE take longer
+//   time_order          more active experts of Sparse MoE take no less time
 //   expert_budget       Infer-AE within the bound of its group
 //   cap                 AE <= ceil(alpha k); SoftMoE: AE < alpha k + 1
 //   count               a percentage is a count of items, by the table's rule

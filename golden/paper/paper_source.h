@@ -26,17 +26,18 @@ struct PrintedTable {
   const std::string& Get(size_t row, const std::string& column) const;
 };
 
-// Throws EnvironmentError if the file cannot be read, DataError
-// (FILE:LINE:COLUMN) if it has other keys than `columns` and `rows`, no row, or
-// a row with too few or too many cells.
+// Throws EnvironmentError if the file cannot be read, ConfigError if it is not
+// TOML, and DataError (FILE:LINE:COLUMN) if it has other keys than `columns`
+// and `rows`, no row, or a row with too few or too many cells.
 PrintedTable ReadPrintedTable(const std::filesystem::path& path);
 
 // Builds the document of paper.toml, the tables that it names, notes.toml and
 // claims.toml in `folder`: intervals from the rounding rules, the counts that
 // percentages stand for, fields by row, notes on the cells that they concern.
-// Throws DataError with FILE:LINE:COLUMN for any inconsistency, including a
-// published verdict in claims.toml that the paper's own numbers contradict, and
-// EnvironmentError for a missing file.
+// Throws DataError for any inconsistency, including a published verdict in
+// claims.toml that the paper's own numbers contradict, with FILE:LINE:COLUMN
+// or, for what FirstProblem finds, the place in the document;
+// ConfigError for what is not TOML; and EnvironmentError for a missing file.
 Document BuildPaper(const std::filesystem::path& folder);
 
 }  // namespace softmoe::golden

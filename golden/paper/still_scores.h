@@ -42,11 +42,13 @@ struct StillActivity {
   double zero_active_fraction = 0;  // share of the tokens, before the fallback
 };
 
-// Throws InternalError for numbers outside the ranges above.
+// Throws InternalError for numbers outside the ranges above, and if spread / T
+// is not finite.
 StillActivity ActivityOf(const StillScores& scores);
 
 // The tau at which k experts are active on average before any fallback; the
-// largest such tau if the cap is k. `scores.tau` is ignored.
+// largest such tau if the cap is k, which it must not be below. `scores.tau` is
+// ignored.
 double CalibratedTau(const StillScores& scores);
 
 // The mean over steps m = 0, ..., steps - 1 of the activity at T(m), the cosine

@@ -15,8 +15,8 @@
 
 namespace softmoe::golden {
 
-// Two tables (statistical, exact and report columns; an empty cell, counts,
-// deviation, flags, notes, bold), notes, claims and fields of every class.
+// Two tables (statistical and exact columns; an empty cell, counts, deviation,
+// flags, notes, bold), notes, claims and fields of every class.
 Document ExampleDocument();
 
 // golden/paper/paper.h5, read once.
@@ -46,8 +46,8 @@ Document InHalfTokens(Document results);
 // numbers as printed.
 ImportTemplate FilledIn(const Document& golden, const Table& table);
 
-// A cell of the first table, the verdict on one, and the verdict on a claim.
-// They throw InternalError if there is none.
+// A cell of the first table, whose column must exist, the verdict on one, and
+// the verdict on a claim. They throw InternalError if there is none.
 Cell& At(Document* document, const std::string& row, const std::string& column);
 const CellVerdict& Verdict(const Verdicts& verdicts, const std::string& row,
                            const std::string& column);

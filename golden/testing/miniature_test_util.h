@@ -26,8 +26,9 @@ const MiniatureClaims& FrozenClaims();
 // All planned runs, such that every claim is shown except C6 and H2, which have
 // no numbers. Learned rows use the other reading of the balance loss, and
 // learning rates sufficient for C3. Each final loss has the effect of its seed,
-// 0.05 * (+ - + -), and noise whose deviation is MadeUpDeviation(); Infer-AE,
-// load variance and allocation have a little noise. `change` is called last.
+// 0.05 * (1, -1, 0.6, -0.6), and noise whose deviation is MadeUpDeviation();
+// Infer-AE, load variance and allocation have a little noise. `change` is
+// called last.
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
                                const RunChange& change = {});
 
@@ -74,7 +75,7 @@ const RegimeDefinitions& FrozenRegime();
 // learned ones 0.02 lower; noise has deviation 0.002 or so. Infer-AE is near
 // the aim, for learned rows 0.28 above their fixed ones', for the quiet row
 // near 1.77; Train-AE is in the paper's interval or 0.3 less; caps are 3, for
-// learned rows 3.4. Every call gives the same.
+// learned rows 3.4, for sparse rows k. Every call gives the same.
 std::vector<MiniatureRun> MadeUpRegime(double effect);
 
 // The run of a row and seed among them; InternalError if there is none.

@@ -78,8 +78,8 @@ bool RunsAreEqual(const Cell& ours);
 
 // PASS if the interval lies within +-margin, FAIL if p_outside is at most
 // kLevel (then it lies outside), else INCONCLUSIVE. MISTRUSTED instead of PASS
-// and FAIL if all runs from which the noise was estimated are equal, unless
-// they are so `by_construction`.
+// and FAIL if the values differ and all runs from which the noise was estimated
+// are equal, unless they are so `by_construction`.
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction = false);
 

@@ -109,7 +109,7 @@ struct PlannedRuns {
 struct EarlierVerdict {
   std::string claim, verdict;
   std::vector<std::string> now;
-  std::string why;  // the claims that continue it; "" if none
+  std::string why;  // what has changed
 };
 
 // Replaced definitions. Runs recorded under their hash are judged by the
@@ -156,8 +156,9 @@ struct MiniatureClaims {
 
 // Parses the text of such a file, which messages call `name`. Throws
 // ConfigError if it is not TOML, and DataError with FILE:LINE:COLUMN if a key
-// is missing, unknown or of another type, or if the procedure or the number of
-// measures differs. The frozen hash replaces all other checks.
+// is missing (except lists of texts and of tables), unknown or of another type,
+// or if the procedure or the number of measures differs. The frozen hash
+// replaces all other checks.
 MiniatureClaims ParseMiniatureClaims(const std::string& text,
                                      const std::string& name);
 

@@ -121,7 +121,7 @@ struct ErrorSource {
 // cases.
 struct MiniatureCase {
   std::string label;    // "softmoe-2-calibrated - sparse-4"
-  std::string corpus;   // "" for the benchmark and for several rows
+  std::string corpus;   // "" for the benchmark and for several corpora
   int64_t seeds = 0;    // the seeds' number, or the samples'
   std::string problem;  // why the case cannot be tested; "" if it can
   // Valid only without a problem; in the measure's unit.
@@ -209,8 +209,9 @@ struct MiniatureVerdicts {
 
 // Judges the claims by the present definitions. `recorded_under`: earlier ones
 // under which the results were recorded. Throws DataError for a run that is not
-// planned or occurs twice, for steps, factors or layers out of order, and for a
-// throughput that is not positive.
+// planned or occurs twice, for steps, factors or layers out of order, for sums
+// of learning rates that fall, and for a throughput that is not positive or is
+// given twice.
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
                                  const MiniatureResults& results,
                                  const EarlierClaims* recorded_under = nullptr);

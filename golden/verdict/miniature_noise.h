@@ -38,7 +38,7 @@ struct RowNoise {
 // The deviation pooled over rows with two seeds or more. kPaired: over the rows
 // and seeds that make a full table, less each row's mean and each seed's
 // effect. A row above `own_deviation` times the pool of the others keeps its
-// own; at most the share `own_rows` of the rows does, and at least two remain
+// own; at most the share `own_deviation_rows` does, and at least two remain
 // pooled. Rows whose value is the same for all seeds, a setting rather than a
 // measurement, are left out so as not to dilute the pool. If Bartlett's test
 // rejects, all plain rows keep their own, and paired differences use

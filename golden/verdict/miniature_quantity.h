@@ -19,8 +19,9 @@ struct QuantityValue {
   std::string problem;
 };
 
-// Problems: NaN, any number of a run without a loss, and allocations that never
-// move.
+// Problems: NaN or no number, any number of a run without a loss, logarithms of
+// what is not positive, for kEarlyMovement an allocation that never moves, and
+// for kHalvingCost no tau that halves the Infer-AE.
 QuantityValue ReadQuantity(const MiniatureMeasure& measure,
                            const MiniatureRun& run);
 

@@ -33,7 +33,7 @@ std::string MissingText(const std::vector<std::string>& runs,
 // States what the verdicts are and what they are not: a reproduction.
 const char* MiniatureDisclaimer();
 
-// When the margins were fixed, relative to the runs that they judge. Never says
+// When the margins were fixed, relative to the runs that they judge; never
 // "before": a run knows nothing about margins, and a record's hash is only as
 // old as the record.
 std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts);
@@ -46,9 +46,9 @@ const char* MiniatureMeasureLegend();
 std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
                             const MiniatureVerdict& claim);
 
-// Whether each claim could have been shown; then one line for each claim and
-// measure, with the case that decides it, its effect and interval; then
-// reasons, assumptions, missing runs, and what difference each corpus can
+// Missing runs; whether each claim could have been shown; then one line for
+// each claim and measure, with the case that decides it, its effect and
+// interval; then reasons, assumptions, and what difference each corpus can
 // resolve. Equal verdicts give equal text.
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 
@@ -61,7 +61,8 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
 // that of cases, how to read them, and what difference each corpus can resolve.
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
-// Everything, with all digits, as one JSON object; unknown members are absent.
+// The verdicts, with all digits, as one JSON object; unknown members are
+// absent.
 nlohmann::ordered_json MiniatureJson(const MiniatureVerdicts& verdicts);
 
 }  // namespace softmoe::golden

@@ -66,9 +66,10 @@ struct RegimeDefinitions {
   std::string Hash() const;
 };
 
-// Parses the text of such a file, which messages call `name`. Throws DataError
-// with FILE:LINE:COLUMN if a key is missing, unknown or of another type, or if
-// the procedure differs. The frozen hash replaces all other checks.
+// Parses the text of such a file, which messages call `name`. Throws
+// ConfigError if it is not TOML, and DataError with FILE:LINE:COLUMN if a key
+// is missing, unknown or of another type, or if the procedure differs. The
+// frozen hash replaces all other checks.
 RegimeDefinitions ParseRegime(const std::string& text, const std::string& name);
 
 // This program's golden/paper/regime.toml. Throws EnvironmentError if it is

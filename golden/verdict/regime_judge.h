@@ -108,7 +108,8 @@ struct RegimeVerdicts {
 };
 
 // Judges the runs, including pilots. Throws DataError for a run that is not
-// planned or occurs twice.
+// planned or occurs twice, a sparse one whose Infer-AE is not its k, and
+// different readings of the balance loss.
 RegimeVerdicts JudgeRegime(const RegimeDefinitions& definitions,
                            const std::vector<MiniatureRun>& runs);
 

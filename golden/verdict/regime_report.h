@@ -15,15 +15,16 @@ namespace softmoe::golden {
 // The primary estimate in plain words, one paragraph.
 std::string RegimeBottomLine(const RegimeVerdicts& verdicts);
 
-// The bottom line; every estimate with both readings, its interval and verdict;
-// rows with their active experts; controls; reasons; missing runs; and what
-// cannot be shown here at all.
+// Missing runs; the bottom line; every estimate with both readings, its
+// interval and verdict; rows with their active experts; reasons; controls; and
+// what cannot be shown here at all.
 std::string DescribeRegime(const RegimeVerdicts& verdicts);
 
-// The same report in Markdown.
+// The same in Markdown, from the bottom line on, without the legend.
 std::string RegimeMarkdown(const RegimeVerdicts& verdicts);
 
-// Everything, with all digits, as one JSON object; unknown members are absent.
+// The verdicts, with all digits, as one JSON object; unknown members are
+// absent.
 nlohmann::ordered_json RegimeJson(const RegimeVerdicts& verdicts);
 
 }  // namespace softmoe::golden

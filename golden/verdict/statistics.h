@@ -2,8 +2,8 @@
 //
 // statistics.h - the distributions and intervals on which verdicts rest.
 //
-// The distributions are Boost.Math's, in long double. Arguments outside the
-// stated ranges, including NaN, are an InternalError.
+// The distributions are Boost.Math's, in long double. Their arguments and those
+// of intervals outside the stated ranges, including NaN, are an InternalError.
 #ifndef SOFTMOE_GOLDEN_VERDICT_STATISTICS_H_
 #define SOFTMOE_GOLDEN_VERDICT_STATISTICS_H_
 

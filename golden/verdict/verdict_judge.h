@@ -55,8 +55,8 @@ struct TokenSizes {
 };
 
 // The sizes for `row` of the results, judged by `golden_row`; nullopt if the
-// column is not a loss per token, or the golden is not the paper. Throws
-// DataError for a golden whose tokens hold no text.
+// column is not a loss per token, or the golden is not the paper or says no
+// size. Throws DataError for a golden whose tokens hold no text.
 std::optional<TokenSizes> TokenSizesOf(const Document& results,
                                        const Document& golden,
                                        const std::string& table,
@@ -119,7 +119,7 @@ std::vector<size_t> IndicesOf(const std::vector<FieldDifference>& open,
                               const std::vector<SetUpDifference>& assumptions);
 
 // Judges cells of `golden` against those of `results`, with Holm's procedure
-// over every FAIL.
+// over the statistical ones.
 void JudgeCells(const Document& results, const Document& golden,
                 Verdicts* verdicts);
 

@@ -18,7 +18,7 @@ struct Shard {
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// The shards of all ranks, in rank order: together the whole array.
+// One shard for each rank, in rank order.
 using Shards = std::vector<Shard>;
 
 // The elements that are in both; an empty shard if there are none.

@@ -27,7 +27,7 @@ Config GroupsOfOneSequence(int64_t groups);
 // that each of a few ranks has a shard.
 Config LargerConfig(int64_t groups);
 
-// The text of one update; every update has its own.
+// The text of one update; any 17 updates in a row have different ones.
 class UpdateText {
  public:
   UpdateText(int64_t update, int64_t groups);
@@ -74,7 +74,7 @@ void UpdateWithInfinity(Model& model, Communicator& communicator,
 // not their squares as floats.
 void WriteHugeLastNorm(Model& model);
 
-// SHA-256 of everything but the times.
+// SHA-256 of all of it.
 std::string Digest(const Trained& trained);
 
 // Whether two passes counted the same, bit for bit.

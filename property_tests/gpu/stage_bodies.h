@@ -44,11 +44,12 @@ bool TellNccl(const StageContext& context);
 
 // ---- The model, against the reference and against itself
 
-// One pass of a small model for each kind of router, in fp32 and bf16: loss,
+// Passes of a small model for each kind of router, in fp32 and bf16: loss,
 // routing and all gradients against the reference (testing/model_difference.h).
 bool TellModel(const StageContext& context);
-// One update of each: gradient, norm and parameters against those of the CPU
-// kernels, within the bounds of the gradient and of AdamW.
+// One update of each: the gradient has the bits of a pass of the same model,
+// parameters and moments those of AdamW on the CPU; the norm is off by no more
+// than its sum may round.
 bool TellUpdate(const StageContext& context);
 // 20 updates of each (2 on the simulated device), twice, and once interrupted:
 // the same bits.

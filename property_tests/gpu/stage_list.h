@@ -55,7 +55,7 @@ inline constexpr char kNcclStage[] = "nccl";
 
 struct StageOptions {
   std::string planted;  // an operation or NCCL, to be wrong; "": none
-  // Prefix of the stages' report files, each removed after its stage.
+  // Prefix of the stages' report files, each removed once it has been read.
   std::filesystem::path report;
   // The program `grid` and a grid for it to train; "": not run.
   std::filesystem::path grid, grid_file;
@@ -82,8 +82,8 @@ struct RunOptions {
 // it. Returns kDone if everything that could be run passes; kFailed, with the
 // names of what failed printed and recorded; kInconclusive if time ran out for
 // some stages or for a part of one. Output that nobody reads is no reason to
-// stop. Errors: EnvironmentError if no device answers, before there is a
-// record; StoppedError.
+// stop. Errors: ConfigError for options that make no sense; EnvironmentError if
+// the record exists or, before there is one, no device answers; StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);
 
 }  // namespace softmoe::gpu

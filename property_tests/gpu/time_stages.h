@@ -15,7 +15,8 @@ namespace softmoe::gpu {
 
 // The lines of the record for the JSON report of `bench --device=cuda`:
 // "ceiling", "time", "algorithm" and "step", and a failed "check" for each
-// benchmark that had an error. Without times if the device is simulated.
+// benchmark that had an error, except for algorithms after the first, which
+// cuBLASLt may lack. Without times if the device is simulated.
 std::vector<Line> TimeLines(const Line& report, bool simulated);
 
 // The stage of the benchmarks whose names begin with `prefix` and a slash: the

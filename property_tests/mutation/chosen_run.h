@@ -51,12 +51,12 @@ struct ChosenScore {
   Score Of(const std::function<bool(const ChosenFault&)>& has) const;
   Score Total() const;
   std::string Text() const;
-  // 6 if void; 1 if a fault is neither killed nor argued equivalent; else 0.
+  // 6 if void; 1 if a fault is Bad(); else 0.
   ExitCode exit_code() const;
 };
 
-// Stops early if a suite fails without a fault or a canary is judged wrongly;
-// the score is then void. Results are in the order of the faults.
+// Stops early if a suite fails without a fault or a canary is missing or judged
+// wrongly; the score is then void. Results are in the order of the faults.
 ChosenScore Measure(const ChosenOptions& options);
 
 // "KILLED id (suite, 0.1 s)".

@@ -77,7 +77,7 @@ Overlay SwitchedCopies(const SourceReader& read,
                        const std::vector<PlacedFault>& faults);
 
 // Returns the fault's file as if somebody had made the fault, without a switch.
-// Later lines keep their numbers.
+// Later lines keep their numbers, unless the fault has more lines.
 std::string PlainCopy(const SourceTree& tree, const PlacedFault& fault);
 
 // Makes `folder` hold exactly these files.

@@ -56,7 +56,7 @@ std::ostream& operator<<(std::ostream& os, const LapSumCase& lapsum_case);
 // with the size.
 rc::Gen<int64_t> Uniform(int64_t min, int64_t max);
 
-// A multiple of 2^-20 in [-1, 1), shrinking towards 0.
+// A multiple of 2^-20 in [-1, 1), shrinking towards -1.
 rc::Gen<double> UnitDouble();
 
 // `n` scores of one class and scale.

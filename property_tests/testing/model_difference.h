@@ -35,9 +35,9 @@
 // not tell the tensor from zero: MISTRUSTED.
 //
 // Routing. Selections may differ from the reference's own only where a score or
-// a soft weight is within its tolerance of the boundary, and for no more than 2
-// % of the tokens plus two: near-ties are rare. The response and the size that
-// give the tolerance of a score are the largest in its layer. The reference
+// a soft weight is within its tolerance of the boundary, and in no more than 2
+// % of all plus two: near-ties are rare. The response and the size that give
+// the tolerance of a score are the largest in its layer. The reference
 // then replays the model's selection, so that everything downstream is compared
 // with the same choice. In bf16 the boundary is that of the model's own scores,
 // which are floats in both precisions. So are soft weights: in either precision

@@ -7,9 +7,9 @@
 //
 // A plain program (property_tests/verify/engine/naive.h) stores the result of
 // every operation, and of a sum once it is complete; the reference's formulas
-// are run over such numbers. Numbers that are never bf16 are not moved: the
-// router from its input to its gates and back, logits and losses, and products
-// that are parameter gradients.
+// are run over such numbers. Of the numbers that are never bf16, these are not
+// moved: the router from its input to its gates and back, logits and losses,
+// and products that are parameter gradients, except for the experts'.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_MOVED_TRANSFORMER_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_MOVED_TRANSFORMER_H_
 

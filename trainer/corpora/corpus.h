@@ -106,7 +106,7 @@ struct Corpus {
   // Starts a new pass over all documents.
   std::function<std::unique_ptr<DocumentSource>()> open;
   // Says which published text the documents that were read are: "owt" or "c4"
-  // if they are all that the publishers count, else what is missing, or that
+  // if they are all that the publishers count, else how they differ, or that
   // another string of their lines was read; "" if no publisher counts them.
   // `documents` includes the empty ones.
   std::function<std::string(int64_t documents, int64_t bad)> text_of =
@@ -132,8 +132,9 @@ struct CorpusOptions {
 };
 
 // Finds `name`, or downloads it if it is a stand-in that is not there yet.
-// Throws ConfigError (unknown name; lists the known ones), EnvironmentError (no
-// such file, offline), DataError (no text; the same text twice).
+// Throws ConfigError (unknown name; lines of JSON as owt without `normalise`),
+// EnvironmentError (no such file, offline), DataError (no text; the same text
+// twice), StoppedError.
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options);
 
 // Python's re.sub("\n\n\n+", "\n\n", text).strip() of a text read with each
@@ -149,7 +150,7 @@ struct CorpusSize {
                       // not here, expected; else 0
   // Bytes of all documents: an upper bound if the files are plain; an estimate
   // for the part of a published corpus whose files are here, or for all of it
-  // if none is; 0 if nothing is known.
+  // if there is no such place; 0 if nothing is known.
   int64_t text_bytes = 0;
   int64_t documents = 0;  // estimate for a published corpus; else 0
 };

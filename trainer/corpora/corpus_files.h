@@ -55,10 +55,10 @@ DigestedFile Digest(FilesOf kind, const std::filesystem::path& path);
 std::vector<DigestedFile> DigestFiles(
     FilesOf kind, const std::vector<std::filesystem::path>& paths);
 
-// Says, for provenance, how many files are the publishers' by size and name:
-// "all 1024 shards", "3 of 1024 shards (missing: ...)", or "" if nothing is
-// known of such files. Throws a DataError that names the file if some are the
-// publishers' and one is of another size.
+// Says, for provenance, how many files are the publishers', by name and size
+// (OpenWebText's tars by name, its archive by size): "all 1024 shards", "3 of
+// 1024 shards (missing: ...)", or "" if nothing is known of such files. Throws
+// a DataError that names the file if some are the publishers' and one is not.
 std::string CompareWithPublishers(FilesOf kind,
                                   const std::vector<DigestedFile>& files);
 

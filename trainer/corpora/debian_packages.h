@@ -18,10 +18,9 @@ struct DebianPackage {
 
 // Unpacks `package` below `folder`. The .deb comes from `local` (a folder that
 // need not exist: NAME_*.deb) or is downloaded by `apt-get download`, with
-// package lists fetched into a folder of our own if the system has none, so
-// that neither root nor a previous `apt-get update` is needed. apt checks the
-// download against the archive's signatures. Throws EnvironmentError with the
-// remedy.
+// package lists fetched into a folder of our own if that fails, so that neither
+// root nor a previous `apt-get update` is needed. apt checks the download
+// against the archive's signatures. Throws EnvironmentError with the remedy.
 DebianPackage UnpackDebianPackage(
     const std::string& package, const std::filesystem::path& folder,
     const std::filesystem::path& local,

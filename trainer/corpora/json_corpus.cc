@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Escapes make a document at worst six times as long (\u0000); a URL is added.
+// Escapes make a document at worst six times as long (\u0001). One that is as
+// long as allowed and has no other characters leaves no room for a URL.
 constexpr size_t kMaxLineBytes = 6 * static_cast<size_t>(kMaxDocumentBytes);
 constexpr int64_t kBlock = int64_t{1} << 18;  // bytes read at a time
 

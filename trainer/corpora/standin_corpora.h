@@ -44,7 +44,8 @@ struct StandinText {
 // Returns the text of a stand-in, making it if it is not in `cache` or is
 // damaged there. `notify` gets a line per stage, and one about any damage. A
 // .deb file in corpora/packages of the cache is used instead of a download.
-// Throws EnvironmentError with the remedy (offline, no apt-get).
+// Throws EnvironmentError with the remedy (offline, no apt-get), DataError for
+// packages that are damaged, or in which no text is found.
 StandinText EnsureStandin(
     const StandinCorpus& corpus, const std::filesystem::path& cache,
     const std::function<void(const std::string&)>& notify);

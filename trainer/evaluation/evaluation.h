@@ -56,7 +56,7 @@ struct EvaluationReport : MeasuredModel {
 // is no checkpoint, token file or device, DataError if a file is damaged or the
 // vocabulary differs, ConfigError for a model that the device does not compute,
 // or for a tau or temperature that is out of range or that the router does not
-// have, StoppedError after a signal.
+// have, DivergedError as Validate, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 struct TaskReport : MeasuredModel {
@@ -65,8 +65,9 @@ struct TaskReport : MeasuredModel {
 };
 
 // Asks the model the items of `tasks`. Needs only the tokenizer, PREFIX.model,
-// of the token files; ignores options.sequences. Throws as EvaluateRun and
-// ScoreTask; DataError if the run has no tokenizer, or not this one.
+// of the token files; ignores options.sequences and trace. Throws as
+// EvaluateRun and ScoreTask; DataError if the run has no tokenizer, or not this
+// one.
 TaskReport EvaluateTasks(const EvaluationOptions& options,
                          std::vector<TaskItems> tasks);
 

@@ -40,8 +40,9 @@ std::map<std::string, ItemsOfTask> ItemsHere(
 // Returns the items of the plan's tasks in the order of TaskSplits(), from
 // `folder`, which has each at one of its places (task_items.h); empty for a
 // plan without tasks. Throws an EnvironmentError that says what is missing and
-// where it is from or, for "", how to give a folder; what ReadTaskItems throws;
-// and DataError for a single item, which has no standard error.
+// where it is from or, for "", how to give a folder; what FindInFolder and
+// ReadTaskItems throw; and DataError for a single item, which has no standard
+// error.
 std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
                                         const std::filesystem::path& folder);
 
@@ -76,8 +77,8 @@ std::string EvaluationObstacle(const RunResult& result,
                                const optimized::DeviceIdentity& here);
 
 // Measures what `plan` lists with the parameters of the checkpoint at `path`.
-// The plan must list something, and the checkpoint must have no
-// EvaluationObstacle. All ranks must call this, as MeasureFinalModel.
+// The plan must list something that the router has, and the checkpoint must
+// have no EvaluationObstacle. All ranks must call this, as MeasureFinalModel.
 //
 //   tasks    ReadPlannedTasks(plan)
 //   tokens   prefix of the token files of the run, which IdentifyRun has opened

@@ -110,8 +110,8 @@ bool SamePlace(const RunIdentity& a, const RunIdentity& b);
 // HBM3, sm_90; driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0)".
 std::string PlaceText(const RunIdentity& run);
 
-// Returns how the run `there` can go on if `here` is not the same place: "Go on
-// with --isa v3".
+// Returns how the run `there` can go on if `here` is not the same place:
+// "Continue with --isa v3".
 std::string HowToGoOn(const RunIdentity& there, const RunIdentity& here);
 
 // The remedy for each kind of difference, as sentences.

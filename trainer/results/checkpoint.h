@@ -12,7 +12,7 @@
 //   /parameters       f32 [total]  by core/config/parameter_layout.h
 //   /first_moment     f32 [total]  Adam's m
 //   /second_moment    f32 [total]  Adam's v
-//   /history/*        f64, see step_table.h
+//   /history/*        i64 step, f64 the rest; see step_table.h
 //   /evaluations/*    i64 step, f64 the rest; [evaluations]
 //
 // The noise, the order of the batches and the schedules are functions of the
@@ -61,8 +61,8 @@ class Checkpoint {
   const std::filesystem::path& tokens() const { return tokens_; }
 
   // Throws a ConfigError that names the keys and both values if the checkpoint
-  // has another configuration, ISA level or device, and DataError if it has
-  // other data.
+  // has another configuration, ISA level, device or number of ranks, and
+  // DataError if it has other data.
   void RequireSameRun(const RunIdentity& identity) const;
 
   // Read arrays of `total` numbers. Throw DataError if there are more or fewer.

@@ -45,7 +45,7 @@ uint32_t MaskedCrc32c(std::string_view bytes);
 // for a longer log begin with those for a shorter one.
 // Errors   EnvironmentError if the log cannot be read, DataError (FILE:LINE) if
 //          a line does not belong to a log or lacks a metric, or if the log
-//          is of a later version.
+//          is of another version.
 std::string EventFileBytes(const std::filesystem::path& metrics);
 
 enum class EventFileChange {

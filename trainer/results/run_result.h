@@ -35,7 +35,7 @@ struct StepRecord {
 struct Validation {
   double loss = 0;
   int64_t num_tokens = 0;
-  double active_experts = 0;  // infer-AE at T = 1, noise off
+  double active_experts = 0;  // noise off; infer-AE if T = 1
   double zero_active_fraction = 0;
   std::vector<double> layer_active_experts;             // [num_layers]
   std::vector<std::vector<int64_t>> active_histogram;   // [layer][count]
@@ -71,7 +71,7 @@ struct TaskResult {
   std::vector<uint8_t> right;
 };
 
-// The held-out split with a tau other than that of training; everything else is
+// The held-out split with a multiple of the tau of training; everything else is
 // as in RunResult::final_validation.
 struct InferenceTau {
   double factor = 1;  // times the tau of training

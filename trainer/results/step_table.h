@@ -22,9 +22,10 @@ void WriteStepTable(const std::vector<StepRecord>& steps, int64_t num_layers,
 void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
                           const std::string& group, Hdf5Writer& file);
 
-// Reads it back, bit for bit. Throws DataError naming the file and the dataset
-// if the group or a column is missing, if one has another length or is not
-// finite, or if the steps of StepRecords are not 1, 2, ..., S.
+// Reads it back, bit for bit; without `step`, the table is empty. Throws
+// DataError naming the file and the dataset if the group or another column is
+// missing, if one has another length or is not finite, or if the steps of
+// StepRecords are not 1, 2, ..., S.
 std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);

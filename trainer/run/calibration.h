@@ -51,7 +51,7 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
 
 // The midpoint between two neighbors of a sorted list.
 struct RankMidpoint {
-  double midpoint = 0;  // of `larger` and `smaller`, exact in double
+  double midpoint = 0;  // of `larger` and `smaller`, in double
   float larger = 0;     // the rank-th largest value
   float smaller = 0;    // the next one, or 0 if there is none
   int64_t rank = 0;     // how many values lie above the midpoint
@@ -59,8 +59,9 @@ struct RankMidpoint {
 
 // Returns the midpoint between the rank-th and the (rank+1)-th largest value,
 // with rank clamped to [1, number of values - 1]. If the two are equal, rank
-// moves to the nearer end of the values that equal them (never to 0), where a
-// tau can lie. One such case is k = num_experts, where all weights are equal.
+// moves to the nearer end of the values that equal them, of zeros to the upper
+// one (but never to 0), where a tau can lie. One such case is k = num_experts,
+// where all weights are equal.
 //
 //   values   finite, >= 0; reordered by the call
 // Errors     DivergedError for a negative or non-finite value; DataError for

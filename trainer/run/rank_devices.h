@@ -41,10 +41,10 @@ const char* NameOf(ExchangeChoice choice);
 //
 //   ranks      number of ranks that are threads of this process
 //   on_device  ranks_on_device of ShareDevices
-// Errors       on every process, if NCCL was chosen and is impossible:
-//              ConfigError on the CPU; EnvironmentError if ranks share a
-//              device, which NCCL refuses, or if the library is missing or too
-//              old.
+// Errors       if several ranks chose NCCL and it is impossible: ConfigError on
+//              the CPU; EnvironmentError if ranks share a device, which NCCL
+//              refuses, or if the library is missing or too old; RankError on
+//              processes where it is possible.
 optimized::CarrierKind ChooseCarrier(ExchangeChoice choice,
                                      const optimized::Device& device, int ranks,
                                      int on_device,

@@ -2,8 +2,8 @@
 //
 // schedules.h - learning rate and temperature over a run (SPEC.md 4).
 //
-// Both are functions of m, the number of completed updates: the first update
-// uses m = 0, so its learning rate is 0 and it only fills Adam's moments.
+// Both are functions of m, the number of completed updates. The first update
+// uses m = 0; with a warm-up, its rate is 0 and it only fills Adam's moments.
 // Mirrors reference/schedules.h: property_tests/optimizer_oracle_test.cc holds
 // the two together.
 #ifndef SOFTMOE_TRAINER_RUN_SCHEDULES_H_

@@ -35,8 +35,9 @@ struct RunOptions {
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::filesystem::path task_files;  // folder of the items of its tasks
   std::function<void(const StepRecord&)> on_step;  // after every step
-  // Called before every balance group of rank 0: in the validations that belong
-  // to training, and in the evaluations after it.
+  // Called on rank 0 before every balance group: in the validations that belong
+  // to training, and in the evaluations after it (of a task: before every
+  // batch).
   std::function<void()> on_validation, on_evaluation;
 };
 
@@ -58,9 +59,10 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // same bits, for any number of threads and ranks (but see RanksInIdentity),
 // interrupted or not, on one device (runtime.device).
 // Errors   before anything is written: what ReadPlannedTasks throws, and
-//          DataError for tasks of a run whose tokens have no tokenizer;
-//          ConfigError as RanksInIdentity and RequireNoFewerItems, and for
-//          a precision that runtime.device does not have; EnvironmentError if
+//          DataError for tasks of a run whose tokens have no tokenizer; what
+//          RequireSameRun throws, if the folder has another run; ConfigError
+//          as RanksInIdentity and RequireNoFewerItems, and for a precision
+//          that runtime.device does not have; EnvironmentError if
 //          that device does not exist, or its memory does not hold a step of
 //          all ranks that share it (rank_devices.h), or if NCCL was chosen and
 //          cannot carry (ChooseCarrier). Later DivergedError, and

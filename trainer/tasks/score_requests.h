@@ -36,7 +36,8 @@ struct RequestScore {
 // other kernels for batches of other sizes.
 //
 //   requests      each of at most the model's sequence_length + 1 ids
-//   batch_tokens  per batch: at most what the model was made for
+//   batch_tokens  per batch: at least sequence_length, and at most what the
+//                 model was made for
 //   communicator  of the ranks: all call this, share batches, return all scores
 //   poll          called before every batch, by all ranks equally often; may
 //                 throw
@@ -53,7 +54,7 @@ std::vector<RequestScore> ScoreRequests(std::span<const RequestTokens> requests,
 //
 //   encode           of the tokenizer that the model was trained with
 //   end_of_document  its id
-// Errors   as ScoreRequests, TokenizeRequest and ScoreItem, with the item's
+// Errors   as ScoreRequests and ScoreItem; as TokenizeRequest, with the item's
 //          place
 ScoredTask ScoreTask(TaskItems task, optimized::Model& model,
                      const optimized::RoutingState& routing,

@@ -49,8 +49,8 @@ class Dataset {
   // Takes vocabulary, sequence length, batch, split and seed from `config`.
   // Throws what TokenFile throws, and DataError with the remedy if the corpus
   // is too small for one batch or one validation sequence. IdentifyRun
-  // (prepared_corpus.h) checks that PREFIX.json fits `config` and that the
-  // files are undamaged.
+  // (prepared_corpus.h) checks that PREFIX.json has this vocabulary and that
+  // the files are undamaged.
   //
   //   trains  whether batches will be asked for; if not, none need exist
   Dataset(const Config& config, const std::filesystem::path& prefix,

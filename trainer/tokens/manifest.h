@@ -74,8 +74,8 @@ ShardRecord Total(const std::vector<ShardRecord>& shards);
 // Writes the manifest. Throws EnvironmentError.
 void WriteManifest(const std::filesystem::path& path, const Manifest& manifest);
 
-// Reads a manifest. Throws EnvironmentError if it is missing, DataError with
-// the remedy if it is damaged or of another version, or its sums are wrong.
+// Reads a manifest. Throws EnvironmentError if it is missing, DataError if it
+// is damaged or of another version, or its sums are wrong.
 Manifest ReadManifest(const std::filesystem::path& path);
 
 }  // namespace softmoe::trainer

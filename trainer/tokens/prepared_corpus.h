@@ -33,10 +33,10 @@ struct PreparedCorpus {
   int64_t text_bytes = 0;  // of the documents
   int64_t num_documents = 0;
   int64_t num_tokens = 0;     // with one end-of-document token per document
-  std::string corpus_sha256;  // of the documents, a NUL after each
+  std::string corpus_sha256;  // of the text: text_sha256 of Total (manifest.h)
   TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
-  // For a published corpus: its name if this is the whole of it, else what is
-  // missing. If empty, PREFIX.json leaves it out.
+  // For a published corpus: its name if this is the whole of it, else how it
+  // differs. If empty, PREFIX.json leaves it out.
   std::string text_of;
   // How much of the text was taken, and in which form (DataConfig); the records
   // in golden/runs have neither.

@@ -86,8 +86,9 @@ class ShardStore {
   void AppendNext();
 
   // Writes PREFIX.bin, .idx and .manifest; `prefix` must be in the same file
-  // system. The store is empty then. Throws EnvironmentError; DataError if the
-  // lengths were damaged meanwhile: opened again, the store has what is whole.
+  // system. Opened again, the store is empty. Throws EnvironmentError;
+  // DataError if the lengths were damaged meanwhile: opened again, the store
+  // has what is whole.
   struct Result {
     Manifest manifest;
     std::string tokens_sha256, index_sha256;

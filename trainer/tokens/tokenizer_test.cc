@@ -359,8 +359,8 @@ TEST(TokenizerFromFile, RefusesWhatIsNoModel) {
   EXPECT_THROW(Tokenizer::FromFile(folder / "absent"), EnvironmentError);
 }
 
-// Damage may go unnoticed here (prepare.cc checks hashes), but must neither
-// crash nor hang this process.
+// Damage may go unnoticed here (prepared_corpus.cc checks hashes), but must
+// neither crash nor hang this process.
 RC_GTEST_PROP(TokenizerFromFile, SurvivesDamage, ()) {
   std::string model = Model();
   const int flips = *rc::gen::inRange(1, 20);

@@ -33,7 +33,8 @@ const DeviceLimits& ChosenDeviceLimits();
 
 // Makes the n-th call (n >= 1) of `call` from now on ("cudaMalloc",
 // "cublasLtMatmul") do nothing and return `error`, a number of the call's
-// library. Only one at a time per name.
+// library; but ncclCommGetAsyncError reports it, and cublasLtGetVersion returns
+// 0. Only one at a time per name.
 void FailCall(const char* call, int n, int error);
 
 // Whether this process has a context on the device.

@@ -61,8 +61,8 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  // Runs the work; to TSan, its stream does. Device memory is open. Must not
-  // allocate or free on the host's heap. Returns null, or what is wrong.
+  // Runs the work; to TSan, its stream does. Device memory is open. Returns
+  // null, or what is wrong.
   virtual const char* Run() = 0;
 
   // CanRun is false if the work waits for the stream that WaitsFor returns or,

@@ -43,9 +43,9 @@ class Drawer {
 // Returns `wanted` faults that compile, in the order in which they are drawn
 // for `list`, which must have begun. `check` returns what is wrong with each of
 // several faults ("": nothing); it is called only for faults that `list` does
-// not have, and those that do not compile are added to `list`. Faults that the
-// list calls broken are left out. Throws ConfigError if there are too few
-// places, StoppedError.
+// not have, and those that do not compile, or not together with those before
+// (`stand_together`), are added to `list`. Faults that the list calls broken
+// are left out. Throws ConfigError if there are too few places, StoppedError.
 std::vector<PlacedFault> DrawFaults(
     const std::vector<Place>& places, int64_t wanted, SampledList& list,
     const std::function<

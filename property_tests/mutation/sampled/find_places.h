@@ -48,8 +48,8 @@ struct FoundPlaces {
 };
 
 // Searches every unit of the CPU and of the simulator that is not a test for
-// places in files of `part`. Throws ConfigError if there are none. Calls `done`
-// with the number of finished units and of all units.
+// places in files of `part`. Throws as Part::RequireIn does. Calls `done` with
+// the number of finished units and of all units.
 FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
                        const Compiler& compiler, const Part& part, int jobs,
                        const std::function<bool()>& stop,

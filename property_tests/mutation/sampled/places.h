@@ -39,7 +39,7 @@ struct Place {
 struct LeftOut {
   int64_t in_macros = 0;     // macro arguments, and macro expansions
   int64_t constants = 0;     // values needed at compile time
-  int64_t declarations = 0;  // constants outside functions
+  int64_t declarations = 0;  // whole ones, and values outside functions
   int64_t messages = 0;      // inside a throw expression
 };
 

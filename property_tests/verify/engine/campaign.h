@@ -48,11 +48,12 @@ struct CampaignOptions {
   // further ones are only counted.
   int max_shrunk = 3;
   std::function<void(const CaseResult&)> on_result;
-  std::function<void(const Failure&)> on_failure;  // each new one, shrunk
+  std::function<void(const Failure&)> on_failure;  // each new one, once
   std::function<bool()> stop;                      // asked between cases
 };
 
-// Throws ConfigError for unknown names and keys.
+// Throws ConfigError for unknown names and keys, and as MakeImplementation
+// does.
 void CheckCampaign(const CampaignOptions& options);
 
 // Makes the same checks before anything runs. Throws what CheckCase and the

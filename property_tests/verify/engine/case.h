@@ -9,7 +9,7 @@
 // Data is a pure function of this text (fill.h). A size may be a window:
 // "rows=1@5" is one row, namely the sixth, so that a shrunk case keeps the
 // values of the elements that remain. "simplify=scores:bits3,d_weights:only5"
-// records how shrinking then changed the values. Parse(Text(c)) == c.
+// records how shrinking then changed the values. ParseCase(CaseText(c)) == c.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_H_
 

@@ -63,7 +63,7 @@ struct CaseResult {
   // cannot tell right from wrong are none.
   void JudgeTrust();
   double utilisation() const;  // the largest of all outputs
-  // "d_scores[3, 5]": where the failing output is worst, or only its name.
+  // "d_scores[17]": where (flat) the failing output is worst, or only its name.
   std::string Place() const;
 };
 
@@ -79,9 +79,10 @@ using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 
 // Generates the data and checks the case. An odd-numbered case
 // (IsCheckedAfterAnother) is checked after a call with other data of the same
-// shape, which must leave no trace. Throws EnvironmentError, and InternalError
-// if the harness contradicts itself; anything else that the implementation
-// throws is a FAIL.
+// shape, which must leave no trace, unless the implementation remembers
+// nothing. Throws EnvironmentError, StoppedError, and InternalError if the
+// harness contradicts itself; anything else that the implementation throws is a
+// FAIL (RunUnsupported: UNSUPPORTED).
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence = nullptr);
 

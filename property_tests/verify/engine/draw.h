@@ -4,7 +4,7 @@
 //
 // Every parameter is drawn from its own Philox stream, named by (seed, number,
 // parameter), so fixing one leaves the others unchanged, except a size that
-// would be too small for the fixed value.
+// would be too small for the fixed value, and what a fixed size limits.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 
@@ -17,10 +17,10 @@
 
 namespace softmoe::verify {
 
-// Draws case `number` of `seed`, with the keys of `fixed` as given: "op"
-// (default `op`), "impl", "dtype", "fill", "simplify", and parameters of the
-// operation. Throws ConfigError, with a suggestion, for an unknown key or an
-// invalid value.
+// Draws case `number` of `seed`, with the keys of `fixed` as given: "impl",
+// "dtype", "fill", "simplify", and parameters of the operation; "op", "seed"
+// and "case" are ignored. Throws ConfigError, with a suggestion, for an unknown
+// key or an invalid value.
 Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number);
 

@@ -25,7 +25,8 @@ double ScalarOf(const TensorMap& tensors, const std::string& name);
 // f64, of shape [].
 Tensor ScalarTensor(double value);
 
-// "ids[3] is 9; it is 0 to 7" for the first i32 element outside [0, limit).
+// "ids[3] is 9; it must be between 0 and 7" for the first i32 element outside
+// [0, limit).
 std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
                      int64_t limit);
 // Why LapSum cannot take this mean_active (between 0 and num_experts) or

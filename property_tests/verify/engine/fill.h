@@ -3,8 +3,9 @@
 // fill.h - the data of a case, element by element.
 //
 // Each element is a pure function of (seed, case number, tensor name, index in
-// every dimension), by Philox: neither shape nor threads matter, and a window
-// of a dimension (case.h) keeps the values that it shows. Fills have names; to
+// every dimension), by Philox: threads do not matter, and a window of a
+// dimension (case.h) keeps the values that it shows. (But `dominant`, the wide
+// gaps and `exact` scores depend on the window, too.) Fills have names; to
 // change what a name means, take a new name or a new version of the REPRO line
 // (replay.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
@@ -76,8 +77,8 @@ class Filler {
   // Any of `values`, equally likely.
   Tensor OneOf(const std::string& name, const std::vector<Window>& axes,
                const std::vector<double>& values) const;
-  // A random permutation of 0 .. count-1, cut to the window; `before` holds the
-  // indices of the dimensions before it.
+  // A random permutation of 0 .. axis.count-1, the ranks of the window's
+  // elements; `before` holds the indices of the dimensions before it.
   std::vector<int64_t> Ranks(const std::string& name,
                              const std::vector<int64_t>& before,
                              const Window& axis) const;

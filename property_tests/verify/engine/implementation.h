@@ -84,8 +84,8 @@ class Implementation {
   virtual bool stores_as_ours() const { return false; }
 
   // The outputs of one case under schedule 0 .. schedules()-1. An output that
-  // is left out counts as not offered. An exception fails this case, except
-  // EnvironmentError, which ends the run.
+  // is left out counts as not offered. An exception fails this case, except for
+  // RunUnsupported, and EnvironmentError and StoppedError, which end the run.
   virtual TensorMap Run(const Operation& op, const Case& c,
                         const TensorMap& inputs, int schedule) = 0;
 };
@@ -107,7 +107,8 @@ inline Dtype DtypeFor(const Operation& op,
 // EnvironmentError where this machine cannot run it at all.
 std::unique_ptr<Implementation> MakeImplementation(const std::string& name);
 
-// The names that need no path.
+// The names that need no path or other name, except for reference_f64
+// (implementations.h).
 std::vector<std::string> ImplementationNames();
 
 }  // namespace softmoe::verify

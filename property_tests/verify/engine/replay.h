@@ -2,7 +2,7 @@
 //
 // replay.h - a failing case as one line that runs it again.
 //
-//   REPRO v7 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
+//   REPRO v7 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[17] ...
 //
 // The line reruns exactly one case. Text after "#" is for people. A change in
 // what a case means (fills, Philox addresses, whether another call precedes it)
@@ -26,7 +26,7 @@ std::string ReproLine(const Case& c, const std::string& command,
 // The case text in `text`, which is a REPRO line, "verify run ...", or only the
 // words of a case. Throws ConfigError for another version, for a line of
 // another command (which checks its case differently), and for a REPRO line
-// that is cut short or followed by another.
+// that is cut short before case= or followed by another.
 std::string StripRepro(const std::string& text,
                        const std::string& command = "run");
 

@@ -16,7 +16,7 @@ constexpr double kLoose = 1e-3;
 // A bias of the errors is reported if it is certain and more than half of the
 // bias that truncating the stored result would show, which is computed for each
 // case from the values and their bounds. An elementary function's own bias is
-// below a quarter of that (kernels/bf16_exhaustive_test.cc). Certain: |z| > 6
+// at most half of that (kernels/bf16_exhaustive_test.cc). Certain: |z| > 6
 // over 50 cases or more, which independent cases without a bias reach with
 // probability 3e-7 (Student's t, 49 degrees of freedom).
 constexpr double kBiasZ = 6;

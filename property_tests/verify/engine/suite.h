@@ -77,7 +77,7 @@ class Suite {
   void Add(const CaseResult& result);
   // Adds the shrunk form of a failure, which `Add` could not know. Failures
   // with one cause are merged: those of one operation, implementation and
-  // output whose first hints differ only in numbers.
+  // output whose first hints (without any, reasons) differ only in numbers.
   void AddFailure(Failure failure);
   // Counts a failing case that was not shrunk among the failures of its cause.
   void CountFailure(const CaseResult& result);

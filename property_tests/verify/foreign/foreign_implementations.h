@@ -33,8 +33,8 @@ std::unique_ptr<Implementation> MakeServeImplementation(
     const std::string& path);
 
 // The library is called through the C ABI of softmoe_verify_abi.h. Throws
-// EnvironmentError if the file does not exist, and ConfigError if it is not a
-// library, lacks one of the functions, or is of another ABI version.
+// EnvironmentError if the file does not exist, and ConfigError if it cannot be
+// loaded, lacks one of the functions, or is of another ABI version.
 std::unique_ptr<Implementation> MakeLibImplementation(const std::string& path);
 
 // Looks up recorded outputs for a file of conformance vectors; nothing runs.

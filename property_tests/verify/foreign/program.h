@@ -29,10 +29,10 @@ class Program {
   // Has the program read `cases` and write `outputs`, whose content is not
   // checked here. Throws RunFailure if the program crashes, ends without an
   // answer or with a status other than 0, or does not finish the `calls` of the
-  // file in time, and EnvironmentError if it cannot be started. Says so on
-  // stderr if they take longer than a single one may. After "done", CheckEnd
-  // reports how it ends. If it ended with 0 after an earlier answer, a new
-  // process is given the file that it did not read.
+  // file in time, EnvironmentError if it cannot be started, and StoppedError
+  // after a signal. Says so on stderr if they take longer than a single one
+  // may. After "done", CheckEnd reports how it ends. If it ended with 0 after
+  // an earlier answer, a new process is given the file that it did not read.
   void Call(const std::filesystem::path& cases,
             const std::filesystem::path& outputs, size_t calls);
 

@@ -25,8 +25,8 @@ namespace softmoe::verify {
 
 // Judges the outputs "d_NAME" of `derivative`, which must compute in double.
 // Each input has one OutputResult per way: "d_scores by differences". Its
-// elements are the directions that were decided; without any, the case is
-// MISTRUSTED. UNSUPPORTED for an operation without gradients.
+// elements are the directions that were decided; without any, it is MISTRUSTED.
+// The case is UNSUPPORTED if its operation has no gradients.
 // Errors  InternalError if Forward and Expect are not the same function.
 CaseResult CheckGradients(const Case& c, Implementation& derivative);
 

@@ -71,7 +71,8 @@ struct ObjectiveSlope {
 // `direction` is [layout.total]. Takes from `at.found` the choices, the values
 // between the stages and, for `error`, the gradients there.
 // Errors  InternalError if a stage computes something else than the reference
-//         does, or if a branch of LapSum depends on rounding.
+//         does, or if a branch of LapSum depends on rounding or its root lies
+//         in a gap, at a whole k_l.
 ObjectiveSlope SlopeAlong(const ModelPoint& at,
                           const reference::Vector& direction);
 

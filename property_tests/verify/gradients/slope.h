@@ -29,8 +29,9 @@ struct Slope {
   Kind kind = Kind::kUndecided;
   // The derivative is within `error` of `value`. The error is what the table
   // could not extrapolate, plus the rounding error of the function (its bound,
-  // or six standard deviations of the measured noise if that is more), plus, at
-  // a kink, half the distance between the two sides.
+  // or six standard deviations of the measured noise if that is more), plus the
+  // distance to the table that agrees and, at a kink, half of that between the
+  // two sides.
   double value = 0, error = 0;
   double order = 0;  // observed, if smooth; NaN if rounding hides it
 };

@@ -25,7 +25,7 @@ using RowAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
 // and on a device.
 using Bf16Adapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                   const Bf16Kernels& run);
-// Calls kernels that exist only on the CPU, at the selected ISA level.
+// Calls what computes the operation on the CPU only, at the selected ISA level.
 using CpuAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  ThreadPool& pool);
 // Calls the bodies of the kernels, at double.
