@@ -50,6 +50,11 @@ bool IsComplete(const RunResult& result) {
                      });
 }
 
+// A record keeps some of the steps alone, the last one among them.
+bool HasEveryStep(const RunResult& result) {
+  return static_cast<int64_t>(result.steps.size()) == result.steps.back().step;
+}
+
 std::vector<const RunOutcome*> Finished(const GridOutcome& outcome) {
   std::vector<const RunOutcome*> finished;
   for (const RunOutcome& run : outcome.runs) {
@@ -170,8 +175,8 @@ Reading Cap(const RunResult& result) {
           largest = std::max(largest, MaxActive(result.config, value));
         }
       });
-  // Of a record some steps are left: k_l may have been larger between them.
-  if (static_cast<int64_t>(result.steps.size()) < result.steps.back().step) {
+  // Between the steps of a record k_l may have been larger.
+  if (!HasEveryStep(result)) {
     largest = std::max(largest, result.max_active);
   }
   Reading reading{static_cast<double>(largest - result.most_active_in_a_token),
@@ -293,12 +298,10 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
 
 // "1000 steps", or "149 of 1000 steps, those recorded,"
 std::string StepsRead(const RunResult& result) {
-  const size_t points = result.steps.size();
   const int64_t steps = result.steps.back().step;
-  if (static_cast<int64_t>(points) == steps) {
-    return fmt::format("{} steps", steps);
-  }
-  return fmt::format("{} of {} steps, those recorded,", points, steps);
+  if (HasEveryStep(result)) return fmt::format("{} steps", steps);
+  return fmt::format("{} of {} steps, those recorded,", result.steps.size(),
+                     steps);
 }
 
 Reading FiniteLosses(const RunResult& result) {

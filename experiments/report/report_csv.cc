@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/config/router_traits.h"
-#include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
 #include "golden/verdict/miniature_report.h"
 #include "trainer/results/metrics.h"
