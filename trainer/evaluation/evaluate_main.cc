@@ -2,6 +2,8 @@
 //
 // //:evaluate - validation loss and active experts of a trained model, or its
 // accuracies on zero-shot tasks.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -65,14 +67,21 @@ struct Arguments {
   EvaluationOptions options;  // those that the command line gives as they are
 };
 
+std::string SplitNames() {
+  std::vector<std::string> names;
+  for (const TaskSplit& split : TaskSplits()) names.push_back(split.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 void AddOptions(CLI::App* app, Arguments* arguments) {
   app->footer(kExamples);
   app->add_option("--run", arguments->run,
                   "folder of the run: holds checkpoint.h5");
   CLI::Option* const task =
       app->add_option("--task", arguments->tasks,
-                      "piqa, hellaswag, arc_easy (test and validation) or a "
-                      "split of theirs, or NAME=FILE; several with commas")
+                      fmt::format("{} (arc_easy: also its validation "
+                                  "split), or NAME=FILE; several with commas",
+                                  SplitNames()))
           ->delimiter(',');
   app->add_option("--task-files", arguments->task_files,
                   "folder of the tasks' items, as their authors name them")

@@ -26,37 +26,6 @@ using nlohmann::ordered_json;
 // Far more than the items of any of these tasks have.
 constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
 
-std::vector<TaskSplit> MakeSplits() {
-  std::vector<TaskSplit> splits = {
-      {.name = "piqa",
-       .split = "validation",
-       .num_items = 1838,
-       .places = {"valid.jsonl", "piqa/valid.jsonl", "piqa/dev.jsonl",
-                  "physicaliqa-train-dev/dev.jsonl", "piqa_validation.jsonl"},
-       .origin = "https://yonatanbisk.com/piqa/data"},
-      {.name = "hellaswag",
-       .split = "validation",
-       .num_items = 10042,
-       .places = {"hellaswag_val.jsonl", "hellaswag/hellaswag_val.jsonl",
-                  "hellaswag_validation.jsonl"},
-       .origin = "https://github.com/rowanz/hellaswag, folder data"}};
-  const auto arc = [&](const char* name, const char* split, int64_t num_items,
-                       const std::string& authors) {
-    const std::string file = "ARC-Easy-" + authors + ".jsonl";
-    splits.push_back({.name = name,
-                      .split = split,
-                      .num_items = num_items,
-                      .places = {file, "ARC-Easy/" + file,
-                                 "ARC-V1-Feb2018-2/ARC-Easy/" + file,
-                                 fmt::format("arc_easy_{}.jsonl", split)},
-                      .origin = "https://allenai.org/data/arc"});
-  };
-  arc("arc_easy", "test", 2376, "Test");
-  arc("arc_easy_validation", "validation", 570, "Dev");
-  arc("arc_easy_train", "train", 2251, "Train");
-  return splits;
-}
-
 std::string OriginOf(const TaskFile& file) {
   return FindTaskSplit(file.name).origin;
 }
@@ -114,17 +83,17 @@ class Line {
     return texts;
   }
 
-  // A number, or a text that is one.
-  int64_t Label(const ordered_json& value) const {
-    if (value.is_number_integer()) return value.get<int64_t>();
-    const std::string text = Text(value, "\"label\"");
-    if (text.empty()) {
-      Refuse("\"label\" is empty: a test split, whose labels are not public");
+  // The label in the file of labels, or else the item's own: a number, or a
+  // text that is one. If there are both, they must agree.
+  int64_t Label() const {
+    if (!label_beside_) return OwnLabel();
+    if (Has("label") && OwnLabel() != *label_beside_) {
+      Refuse(fmt::format("\"label\" is not {}, which the file of labels says",
+                         *label_beside_));
     }
-    const std::optional<int64_t> label = ParseNumber<int64_t>(text);
-    if (!label) Refuse(fmt::format("\"label\" is \"{}\", not a number", text));
-    return *label;
+    return *label_beside_;
   }
+  void SetLabel(int64_t of_file) { label_beside_ = of_file; }
 
   // Copies a member that prompts do not need.
   void Copy(const char* key, ordered_json* document) const {
@@ -144,24 +113,31 @@ class Line {
   }
 
  private:
+  int64_t OwnLabel() const {
+    const ordered_json& value = Member("label");
+    if (value.is_number_integer()) return value.get<int64_t>();
+    const std::string text = Text(value, "\"label\"");
+    if (text.empty()) {
+      Refuse("\"label\" is empty: a test split, whose labels are not public");
+    }
+    const std::optional<int64_t> label = ParseNumber<int64_t>(text);
+    if (!label) Refuse(fmt::format("\"label\" is \"{}\", not a number", text));
+    return *label;
+  }
+
   const TaskFile& file_;
   int64_t number_;
   ordered_json json_;
+  std::optional<int64_t> label_beside_;
 };
 
-// `label`: from the file of labels; nullopt: the item has its own. If there are
-// both, they must agree.
-TaskItem PiqaItem(const Line& line, std::optional<int64_t> label) {
+// goal, sol1, sol2; label, or a file of labels beside: one a line.
+TaskItem PiqaItem(const Line& line) {
   TaskItem item;
-  if (label && line.Has("label") &&
-      line.Label(line.Member("label")) != *label) {
-    line.Refuse(fmt::format(
-        "\"label\" is not {}, which the file of labels says", *label));
-  }
   const std::string goal = line.Text("goal");
   item.context = "Question: " + goal + "\nAnswer:";
   item.choices = {line.Text("sol1"), line.Text("sol2")};
-  item.gold = label ? *label : line.Label(line.Member("label"));
+  item.gold = line.Label();
   item.document = {{"goal", goal},
                    {"sol1", item.choices[0]},
                    {"sol2", item.choices[1]},
@@ -175,6 +151,7 @@ std::string WithoutArtifacts(const std::string& text) {
                     "  ", " ");
 }
 
+// activity_label, ctx_a, ctx_b, endings; label, a number or text.
 TaskItem HellaSwagItem(const Line& line) {
   TaskItem item;
   const std::string activity = line.Text("activity_label");
@@ -186,7 +163,7 @@ TaskItem HellaSwagItem(const Line& line) {
   for (const std::string& ending : endings) {
     item.choices.push_back(WithoutArtifacts(ending));
   }
-  item.gold = line.Label(line.Member("label"));
+  item.gold = line.Label();
   ordered_json& document = item.document;
   line.Copy("ind", &document);
   document["activity_label"] = activity;
@@ -204,6 +181,8 @@ TaskItem HellaSwagItem(const Line& line) {
   return item;
 }
 
+// question and choices.{text, label}, or the authors' question.{stem, choices};
+// answerKey, one of the labels.
 TaskItem ArcItem(const Line& line) {
   TaskItem item;
   const ordered_json& question = line.Member("question");
@@ -243,6 +222,57 @@ TaskItem ArcItem(const Line& line) {
   return item;
 }
 
+// A split, and how a line of its file becomes an item.
+struct TaskForm {
+  TaskSplit split;
+  TaskItem (*item)(const Line& line);
+  bool labels_beside = false;  // labels may be in a file of their own
+};
+
+std::vector<TaskForm> MakeForms() {
+  std::vector<TaskForm> forms = {
+      {.split = {.name = "piqa",
+                 .split = "validation",
+                 .num_items = 1838,
+                 .places = {"valid.jsonl", "piqa/valid.jsonl", "piqa/dev.jsonl",
+                            "physicaliqa-train-dev/dev.jsonl",
+                            "piqa_validation.jsonl"},
+                 .origin = "https://yonatanbisk.com/piqa/data"},
+       .item = PiqaItem,
+       .labels_beside = true},
+      {.split = {.name = "hellaswag",
+                 .split = "validation",
+                 .num_items = 10042,
+                 .places = {"hellaswag_val.jsonl",
+                            "hellaswag/hellaswag_val.jsonl",
+                            "hellaswag_validation.jsonl"},
+                 .origin = "https://github.com/rowanz/hellaswag, folder data"},
+       .item = HellaSwagItem}};
+  const auto arc = [&](const char* name, const char* split, int64_t num_items,
+                       const std::string& authors) {
+    const std::string file = "ARC-Easy-" + authors + ".jsonl";
+    forms.push_back(
+        {.split = {.name = name,
+                   .split = split,
+                   .num_items = num_items,
+                   .places = {file, "ARC-Easy/" + file,
+                              "ARC-V1-Feb2018-2/ARC-Easy/" + file,
+                              fmt::format("arc_easy_{}.jsonl", split)},
+                   .origin = "https://allenai.org/data/arc"},
+         .item = ArcItem});
+  };
+  arc("arc_easy", "test", 2376, "Test");
+  arc("arc_easy_validation", "validation", 570, "Dev");
+  arc("arc_easy_train", "train", 2251, "Train");
+  return forms;
+}
+
+// All of them, in the order of reports.
+const std::vector<TaskForm>& Forms() {
+  static const std::vector<TaskForm> forms = MakeForms();
+  return forms;
+}
+
 // The line without white space at both ends; any bytes.
 std::string_view Trimmed(std::string_view line) {
   constexpr char kSpaces[] = " \t\r";
@@ -272,10 +302,11 @@ std::string ReadItemsFile(const fs::path& path) {
   return ReadWholeFile(path);
 }
 
-// The labels of PIQA's items in a file of their own.
+// The labels of items in a file of their own.
 class Labels {
  public:
-  explicit Labels(const fs::path& items) {
+  explicit Labels(const TaskFile& file) {
+    const fs::path& items = file.items;
     for (const char* end : {"-labels.lst", "_labels.lst"}) {
       const fs::path path = items.parent_path() / (items.stem().string() + end);
       if (!fs::exists(path)) continue;
@@ -292,15 +323,15 @@ class Labels {
       throw EnvironmentError(fmt::format(
           "{0}: its items have no \"label\", and there is no {1}-labels.lst "
           "beside it; put the authors' file of labels there ({2})",
-          items.string(), items.stem().string(), FindTaskSplit("piqa").origin));
+          items.string(), items.stem().string(), OriginOf(file)));
     }
     ForEachLine(content_, [&](int64_t number, std::string_view line) {
       line = Trimmed(line);
       if (line != "0" && line != "1") {
-        throw DataError(fmt::format(
-            "{}:{}: the label is \"{}\", not 0 or 1; take the "
-            "authors' file again ({})",
-            path_.string(), number, line, FindTaskSplit("piqa").origin));
+        throw DataError(
+            fmt::format("{}:{}: the label is \"{}\", not 0 or 1; take the "
+                        "authors' file again ({})",
+                        path_.string(), number, line, OriginOf(file)));
       }
       labels_.push_back(line == "1" ? 1 : 0);
     });
@@ -336,7 +367,11 @@ TaskFile FindForUser(const TaskSplit& split, const std::string& folder) {
 }  // namespace
 
 const std::vector<TaskSplit>& TaskSplits() {
-  static const std::vector<TaskSplit> splits = MakeSplits();
+  static const std::vector<TaskSplit> splits = [] {
+    std::vector<TaskSplit> all;
+    for (const TaskForm& form : Forms()) all.push_back(form.split);
+    return all;
+  }();
   return splits;
 }
 
@@ -412,22 +447,22 @@ std::string PartText(const TaskItems& task) {
 
 TaskItems ReadTaskItems(const TaskFile& file) {
   const std::string content = ReadItemsFile(file.items);
-  TaskItems task{.name = FindTaskSplit(file.name).name,
+  const TaskForm& form = Forms()[static_cast<size_t>(&FindTaskSplit(file.name) -
+                                                     TaskSplits().data())];
+  TaskItems task{.name = file.name,
                  .file = file.items,
                  .sha256 = Sha256Hex(content),
                  .items = {}};
   std::optional<Labels> labels;
   ForEachLine(content, [&](int64_t number, std::string_view text) {
-    const Line line(file, number, text);
-    TaskItem item;
-    if (task.name == "piqa") {
-      if (task.items.empty() && !line.Has("label")) labels.emplace(file.items);
-      const auto index = static_cast<int64_t>(task.items.size());
-      item = PiqaItem(line,
-                      labels ? std::optional(labels->At(index)) : std::nullopt);
-    } else {
-      item = task.name == "hellaswag" ? HellaSwagItem(line) : ArcItem(line);
+    Line line(file, number, text);
+    if (form.labels_beside && task.items.empty() && !line.Has("label")) {
+      labels.emplace(file);
     }
+    if (labels) {
+      line.SetLabel(labels->At(static_cast<int64_t>(task.items.size())));
+    }
+    TaskItem item = form.item(line);
     line.Check(item);
     task.items.push_back(std::move(item));
   });
@@ -441,7 +476,7 @@ TaskItems ReadTaskItems(const TaskFile& file) {
           "{} has {} labels, but {} has {} items; take both again from where "
           "they belong together ({})",
           labels->path().string(), labels->size(), file.items.string(),
-          task.items.size(), FindTaskSplit("piqa").origin));
+          task.items.size(), OriginOf(file)));
     }
     task.sha256 = Sha256Hex(content + labels->content());
   }

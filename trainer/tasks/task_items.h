@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// task_items.h - the questions of PIQA, HellaSwag and ARC-Easy, from the files
-// of their authors or jsonl of the Hugging Face form, with the prompts of
+// task_items.h - the questions of zero-shot tasks, from the files of their
+// authors or jsonl of the Hugging Face form, with the prompts of
 // lm-evaluation-harness 0.4.13 (SPEC.md 5.1).
-//
-//   piqa       goal, sol1, sol2; label, or a file of labels beside: one a line
-//   hellaswag  activity_label, ctx_a, ctx_b, endings; label, number or text
-//   arc_easy   question and choices.{text, label}, or the authors'
-//              question.{stem, choices}; answerKey, one of the labels
 #ifndef SOFTMOE_TRAINER_TASKS_TASK_ITEMS_H_
 #define SOFTMOE_TRAINER_TASKS_TASK_ITEMS_H_
 
@@ -82,7 +77,7 @@ struct TaskItems {
 // "piqa: 200 of the 1838 items of the validation split"; "" for a whole split.
 std::string PartText(const TaskItems& task);
 
-// Reads a file of items and, if PIQA's items have no labels, the file of
+// Reads a file of items and, if items of PIQA have no labels, the file of
 // labels: STEM-labels.lst or STEM_labels.lst beside STEM.jsonl.
 //
 // Throws EnvironmentError if a file cannot be read; DataError with FILE:LINE
