@@ -369,16 +369,9 @@ TEST(Golden, PathsStartWhereTheUserStands) {
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
-void WriteRecord(const RecordedResults& results, const fs::path& path) {
-  Hdf5Writer file(path, RunRecordKind());
-  file.WriteAttribute("/", "margins_sha256", results.margins_sha256);
-  WriteRecordedResults(results, file);
-  file.Commit();
-}
-
 // A record with one document and the made-up runs of the mini grid.
-void WriteRecord(const std::string& margins, const MiniatureResults& miniature,
-                 const fs::path& path) {
+void WriteRecordOf(const std::string& margins,
+                   const MiniatureResults& miniature, const fs::path& path) {
   WriteRecord({.margins_sha256 = margins,
                .miniature = miniature,
                .documents = {{"results.h5", OwnRuns(2.845)}}},
@@ -389,7 +382,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const fs::path folder = FreshFolder("main_record");
   const std::string margins = FrozenClaims().Hash();
   WriteDocument(ExampleDocument(), folder / "golden.h5");
-  WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
+  WriteRecordOf(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
   // The cells decide the exit code, as they do alone.
   const ProgramResult result = RunGolden("compare record.h5 golden.h5", folder);
   EXPECT_TRUE(Says(result.output, "of version 0123abc, on v3\n"));
@@ -427,7 +420,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const int64_t seed = twins.runs[1].seed;
   twins.runs[1] = twins.runs[0];
   twins.runs[1].seed = seed;
-  WriteRecord(margins, twins, folder / "twins.h5");
+  WriteRecordOf(margins, twins, folder / "twins.h5");
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_status, 7);
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted "
                       "--json twins.json",
@@ -440,13 +433,13 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   EXPECT_EQ(of_twins.at("overall"), "MISTRUSTED");
   EXPECT_EQ(of_twins.at("exit_code"), 4);
 
-  WriteRecord(std::string(64, '0'), twins, folder / "margins.h5");
+  WriteRecordOf(std::string(64, '0'), twins, folder / "margins.h5");
   const ProgramResult other = RunGolden("compare margins.h5 golden.h5", folder);
   EXPECT_TRUE(
       EndedWith(other, 2, "margins.h5 was recorded under other margins"));
   // Recorded under earlier definitions from the history: after the fact.
-  WriteRecord(FrozenClaims().history[0].hash, MadeUpResults(FrozenClaims()),
-              folder / "earlier.h5");
+  WriteRecordOf(FrozenClaims().history[0].hash, MadeUpResults(FrozenClaims()),
+                folder / "earlier.h5");
   const ProgramResult earlier =
       RunGolden("compare earlier.h5 golden.h5", folder);
   EXPECT_TRUE(EndedWith(earlier, 4, "\nC3     SHOWN, after the fact"));
@@ -476,8 +469,8 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   const fs::path folder = FreshFolder("main_claims");
   const std::string margins = FrozenClaims().Hash();
   fs::create_directories(folder / "golden/runs");
-  WriteRecord(margins, MadeUpResults(FrozenClaims()),
-              folder / "golden/runs/mini.h5");
+  WriteRecordOf(margins, MadeUpResults(FrozenClaims()),
+                folder / "golden/runs/mini.h5");
   const ProgramResult printed =
       RunGolden("claims-table golden/runs/mini.h5", folder);
   EXPECT_TRUE(EndedWith(
@@ -501,18 +494,18 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   EXPECT_TRUE(EndedWith(placeless, 2,
                         "plain.md: what this command writes goes between"));
   // The part is that record's, and no other's.
-  WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "own.h5");
+  WriteRecordOf(margins, MadeUpResults(FrozenClaims()), folder / "own.h5");
   EXPECT_EQ(RunGolden("claims-table own.h5", folder).exit_status, 0);
   EXPECT_TRUE(
       EndedWith(RunGolden("claims-table own.h5 --into README.md", folder), 2,
                 "own.h5 is not golden/runs/mini.h5"));
   EXPECT_EQ(ReadWholeFile(folder / "README.md"), published);
-  WriteRecord(margins, {}, folder / "other.h5");
+  WriteRecordOf(margins, {}, folder / "other.h5");
   const ProgramResult other = RunGolden("claims-table other.h5", folder);
   EXPECT_TRUE(EndedWith(other, 2, "other.h5: holds no run of the mini grid"));
   EXPECT_FALSE(Says(RunGolden("compare other.h5", folder).output,
                     "The record holds no results"));
-  WriteRecord(std::string(64, '0'), {}, folder / "margins.h5");
+  WriteRecordOf(std::string(64, '0'), {}, folder / "margins.h5");
   EXPECT_EQ(RunGolden("claims-table margins.h5", folder).exit_status, 2);
 }
 
@@ -520,8 +513,8 @@ TEST(Golden, ComparesARecordOfTheRegime) {
   const fs::path folder = FreshFolder("main_regime");
   const std::string hash = FrozenRegime().Hash();
   WriteDocument(ExampleDocument(), folder / "golden.h5");
-  WriteRecord(hash, {.runs = MadeUpRegime(-0.02), .throughput = {}},
-              folder / "record.h5");
+  WriteRecordOf(hash, {.runs = MadeUpRegime(-0.02), .throughput = {}},
+                folder / "record.h5");
   const ProgramResult result =
       RunGolden("compare record.h5 golden.h5 --json v.json", folder);
   EXPECT_TRUE(EndedWith(result, 4));  // as the cells do alone
@@ -534,7 +527,7 @@ TEST(Golden, ComparesARecordOfTheRegime) {
   // Two seeds have the same bits.
   std::vector<MiniatureRun> twins = MadeUpRegime(-0.02);
   RunOf(twins, "regime-1", 1235).loss = RunOf(twins, "regime-1", 1234).loss;
-  WriteRecord(hash, {.runs = twins, .throughput = {}}, folder / "twins.h5");
+  WriteRecordOf(hash, {.runs = twins, .throughput = {}}, folder / "twins.h5");
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_status, 7);
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted", folder)
                 .exit_status,
@@ -543,8 +536,8 @@ TEST(Golden, ComparesARecordOfTheRegime) {
   // The rows belong to the regime experiment, so any other hash is refused.
   for (const std::string& other :
        {FrozenClaims().Hash(), std::string(64, '0')}) {
-    WriteRecord(other, {.runs = MadeUpRegime(0), .throughput = {}},
-                folder / "other.h5");
+    WriteRecordOf(other, {.runs = MadeUpRegime(0), .throughput = {}},
+                  folder / "other.h5");
     for (const char* command : {"compare", "claims-table"}) {
       const ProgramResult refused =
           RunGolden(std::string(command) + " other.h5", folder);
@@ -555,7 +548,7 @@ TEST(Golden, ComparesARecordOfTheRegime) {
                         other));
     }
   }
-  WriteRecord(hash, MadeUpResults(FrozenClaims()), folder / "mini.h5");
+  WriteRecordOf(hash, MadeUpResults(FrozenClaims()), folder / "mini.h5");
   const ProgramResult mini = RunGolden("compare mini.h5 golden.h5", folder);
   EXPECT_TRUE(EndedWith(mini, 2, "is not planned"));
 }
@@ -564,8 +557,8 @@ TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
   const fs::path folder = FreshFolder("main_regime_table");
   const fs::path record = folder / "golden/runs/regime.h5";
   fs::create_directories(record.parent_path());
-  WriteRecord(FrozenRegime().Hash(),
-              {.runs = MadeUpRegime(-0.02), .throughput = {}}, record);
+  WriteRecordOf(FrozenRegime().Hash(),
+                {.runs = MadeUpRegime(-0.02), .throughput = {}}, record);
   const ProgramResult printed =
       RunGolden("claims-table golden/runs/regime.h5", folder);
   EXPECT_TRUE(EndedWith(printed, 0, "120 of 120 planned runs.\n",

@@ -179,6 +179,14 @@ Document InHalfTokens(Document results) {
   return results;
 }
 
+void WriteRecord(const RecordedResults& results,
+                 const std::filesystem::path& path) {
+  Hdf5Writer file(path, RunRecordKind());
+  file.WriteAttribute("/", "margins_sha256", results.margins_sha256);
+  WriteRecordedResults(results, file);
+  file.Commit();
+}
+
 ImportTemplate FilledIn(const Document& golden, const Table& table) {
   const ImportTemplate empty = MakeImportTemplate(golden, table);
   ImportTemplate filled;

@@ -2,15 +2,17 @@
 //
 // document_test_util.h - documents for tests: a small one that uses every part
 // of the schema, the paper's as built, and imitations of a grid's results, with
-// what Judge says about them.
+// what Judge says about them; and records of what is judged.
 #ifndef SOFTMOE_GOLDEN_TESTING_DOCUMENT_TEST_UTIL_H_
 #define SOFTMOE_GOLDEN_TESTING_DOCUMENT_TEST_UTIL_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "golden/document/document.h"
 #include "golden/document/imported_results.h"
+#include "golden/verdict/recorded_results.h"
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::golden {
@@ -41,6 +43,10 @@ Document WithTokens(Document results, const std::string& bytes);
 // A Reproduction whose first row, owt/sparse/k1, has tokens of half the paper's
 // text, and so half its loss and deviation per token.
 Document InHalfTokens(Document results);
+
+// A record of these results, without the runs themselves.
+void WriteRecord(const RecordedResults& results,
+                 const std::filesystem::path& path);
 
 // The template of a table, filled in with the golden's own facts and with its
 // numbers as printed.

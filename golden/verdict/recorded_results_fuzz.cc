@@ -16,13 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using golden::RecordedResults;
 
-void Write(const RecordedResults& results, const fs::path& path) {
-  Hdf5Writer file(path, golden::RunRecordKind());
-  file.WriteAttribute("/", "margins_sha256", results.margins_sha256);
-  golden::WriteRecordedResults(results, file);
-  file.Commit();
-}
-
 fs::path GoodFile() {
   RecordedResults results;
   results.margins_sha256 = "0123456789abcdef";
@@ -37,7 +30,7 @@ fs::path GoodFile() {
   results.miniature.throughput = {{1.5, {1e4, 2e4}, "soft"}};
   results.documents = {{"results.h5", golden::ExampleDocument()}};
   const fs::path path = ScratchFolder() / "good.h5";
-  Write(results, path);
+  golden::WriteRecord(results, path);
   return path;
 }
 
@@ -66,8 +59,8 @@ void FuzzOne(std::string_view input) {
   if (!accepted) return;
   const fs::path first = ScratchFolder() / "first.h5";
   const fs::path second = ScratchFolder() / "second.h5";
-  Write(results, first);
-  Write(golden::ReadRecordedResults(first), second);
+  golden::WriteRecord(results, first);
+  golden::WriteRecord(golden::ReadRecordedResults(first), second);
   Require(ReadWholeFile(first) == ReadWholeFile(second),
           "reads back otherwise");
 }

@@ -36,13 +36,6 @@ RecordedResults Example() {
   return results;
 }
 
-void Write(const RecordedResults& results, const fs::path& path) {
-  Hdf5Writer file(path, RunRecordKind());
-  file.WriteAttribute("/", "margins_sha256", results.margins_sha256);
-  WriteRecordedResults(results, file);
-  file.Commit();
-}
-
 // All digits of all verdicts.
 std::string JsonOf(const MiniatureResults& results) {
   return MiniatureJson(JudgeMiniature(FrozenClaims(), results)).dump();
@@ -55,7 +48,7 @@ std::string Refusal(const fs::path& path) {
 TEST(RecordedResults, ReadBackEveryNumber) {
   const fs::path folder = FreshFolder("recorded_results");
   const RecordedResults written = Example();
-  Write(written, folder / "a.h5");
+  WriteRecord(written, folder / "a.h5");
   EXPECT_TRUE(IsRunRecord(folder / "a.h5"));
   const RecordedResults read = ReadRecordedResults(folder / "a.h5");
   EXPECT_EQ(read.margins_sha256, written.margins_sha256);
@@ -75,7 +68,7 @@ TEST(RecordedResults, ReadBackEveryNumber) {
   EXPECT_EQ(DescribeMiniatureRows(FrozenClaims(), read.miniature),
             DescribeMiniatureRows(FrozenClaims(), written.miniature));
   // Equal results give equal bytes.
-  Write(read, folder / "b.h5");
+  WriteRecord(read, folder / "b.h5");
   EXPECT_EQ(ReadWholeFile(folder / "b.h5"), ReadWholeFile(folder / "a.h5"));
 }
 
@@ -94,7 +87,7 @@ TEST(RecordedResults, SayThatARunDiverged) {
   learned->hellaswag = kInfinity;
   learned->allocation.back().allocation[0] = NAN;
   learned->at_tau[0].loss = NAN;
-  Write(written, path);
+  WriteRecord(written, path);
   const RecordedResults read = ReadRecordedResults(path);
   const MiniatureRun& run =
       read.miniature
@@ -125,13 +118,13 @@ TEST(RecordedResults, AreSmall) {
       }
     }
   }
-  Write(results, path);
+  WriteRecord(results, path);
   EXPECT_LE(fs::file_size(path), size_t{512} << 10);
 }
 
 TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
   const fs::path folder = FreshFolder("recorded_refused");
-  Write(Example(), folder / "a.h5");
+  WriteRecord(Example(), folder / "a.h5");
   std::string bytes = ReadWholeFile(folder / "a.h5");
   bytes[bytes.size() / 2] ^= 1;
   WriteFileAtomically(folder / "damaged.h5", bytes);
@@ -185,11 +178,11 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
 // If the disk is full the record stays as it was: Commit is the last step.
 TEST(RecordedResults, AreNotWrittenInPart) {
   const fs::path path = FreshFolder("recorded_full") / "a.h5";
-  Write(Example(), path);
+  WriteRecord(Example(), path);
   const std::string bytes = ReadWholeFile(path);
   {
     const FullDisk full(8 << 10);
-    EXPECT_THROW(Write(Example(), path), EnvironmentError);
+    EXPECT_THROW(WriteRecord(Example(), path), EnvironmentError);
   }
   EXPECT_EQ(ReadWholeFile(path), bytes);
 }
