@@ -43,7 +43,7 @@ Examples:
       what is planted there, and which tests must notice
   verify mutate --mutant lapsum.d_mean_active_sign --output
       one fault, with what its tests print
-  verify mutate --sampled 300 --seed 6
+  verify mutate --sampled 300 --seed 7
       drawn faults, against every test: two to three hours of two cores;
       after an interruption, the same command continues
   verify mutate --sampled 300 --seed 1 --report
