@@ -299,6 +299,23 @@ TEST_F(GridLaunch, AStopDuringSbatchLosesNoJob) {
                 "job 12 of an earlier command is still in Slurm's queue"));
 }
 
+// The pipe is full before the program begins, and nobody reads it.
+TEST_F(GridLaunch, AJobIsRecordedBeforeItIsPrinted) {
+  Pretend("squeue", "");
+  Pretend("sbatch", "echo 12");
+  HeldProgram grid("/bin/sh",
+                   {"-c", "printf %4096s; exec '" + Program() +
+                              "' run micro.toml --launcher=slurm --detach"},
+                   folder_);
+  ASSERT_TRUE(WaitFor(60, [&] {
+    return fs::exists(folder_ / "runs/micro/slurm/softmoe-micro-text-12.json");
+  }));
+  // It does not wait for a reader, either.
+  grid.Signal(SIGTERM);
+  grid.WaitForEnd();
+  EXPECT_EQ(grid.Finish().exit_status, 75);
+}
+
 TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   ASSERT_TRUE(TakeTrained("whole"));
   PretendSlurm();

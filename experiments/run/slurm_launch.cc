@@ -345,12 +345,7 @@ class SlurmLauncher {
                       error.what(), HowToGoOn()));
     }
     jobs_.push_back(submitted);
-    fmt::print(
-        "job {}: {} rows, a task each; its script is {}, logs are "
-        "beside it; {} shows it, {} ends it\n",
-        submitted.id.number, job.rows.size(), script.string(),
-        FollowCommand(submitted.id), CancelCommand(submitted.id));
-    std::fflush(stdout);
+    // Before anything is printed, which may fail, or wait for its reader.
     try {
       WriteFileAtomically(JobRecordPath(job, submitted.id),
                           JobRecordLine(submitted));
@@ -360,6 +355,12 @@ class SlurmLauncher {
           "would submit its rows again: {} ends it",
           error.what(), submitted.id.number, CancelCommand(submitted.id)));
     }
+    PrintUnlessStopped(
+        stdout,
+        fmt::format("job {}: {} rows, a task each; its script is {}, logs are "
+                    "beside it; {} shows it, {} ends it\n",
+                    submitted.id.number, job.rows.size(), script.string(),
+                    FollowCommand(submitted.id), CancelCommand(submitted.id)));
     ThrowIfRequested(stop);
   }
 
