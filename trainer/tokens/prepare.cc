@@ -188,15 +188,7 @@ class Preparation {
     }
     NoteHashing("looking at the files of the corpus",
                 SizeOfCorpus(data_.corpus, cache_, options_.places).bytes);
-    corpus_ =
-        FindCorpus(data_.corpus, {.cache = cache_,
-                                  .places = options_.places,
-                                  .read = options_.read,
-                                  .normalise = data_.normalise,
-                                  .notify = [this](const std::string& line) {
-                                    stop_.ThrowIfRequested(kStopped);
-                                    Note(line);
-                                  }});
+    Find();
     if (options_.verify) {
       NoteReading("comparing them with the publishers' hashes", corpus_.bytes);
       Note(corpus_.verify());
@@ -239,6 +231,24 @@ class Preparation {
   struct Kept {
     int64_t shards = 0, bytes = 0;  // that were done before
   };
+
+  void Find() {
+    try {
+      corpus_ =
+          FindCorpus(data_.corpus, {.cache = cache_,
+                                    .places = options_.places,
+                                    .read = options_.read,
+                                    .normalise = data_.normalise,
+                                    .notify = [this](const std::string& line) {
+                                      stop_.ThrowIfRequested(kStopped);
+                                      Note(line);
+                                    }});
+    } catch (const EnvironmentError&) {
+      // Ctrl-C also ends the programs that get packages and unpack them.
+      stop_.ThrowIfRequested(kStopped);
+      throw;
+    }
+  }
 
   static void RemoveFolder(const fs::path& folder) {
     std::error_code ignored;

@@ -342,6 +342,21 @@ TEST_F(Prepare, StopsOnASignalAndLeavesNoEntry) {
   EXPECT_FALSE(Run().from_cache);
 }
 
+// A terminal signals dpkg-deb, too, which then fails; the package is whole.
+TEST_F(Prepare, StopsOnASignalThatEndsWhatUnpacks) {
+  const FakeAptGet apt(folder_ / "bin", "exit 100");
+  WriteFileAtomically(folder_ / "bin" / "dpkg-deb",
+                      "#!/bin/sh\nkill -INT $PPID; exit 2\n");
+  fs::permissions(folder_ / "bin" / "dpkg-deb", fs::perms::owner_all);
+  const fs::path packages = folder_ / "cache" / "corpora" / "packages";
+  fs::create_directories(packages);
+  WriteFileAtomically(packages / "dict-foldoc_1_all.deb", "a package");
+  data_.corpus = "foldoc";
+  const StopSignal stop;
+  EXPECT_TRUE(Says(MessageOf<StoppedError>([&] { Run(); }),
+                   "SIGINT: no token files have been written yet"));
+}
+
 // Training one takes minutes if the text is large.
 TEST_F(Prepare, KeepsATokenizerOnASignal) {
   int trained = 0;
