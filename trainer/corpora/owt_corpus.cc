@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <exception>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -150,13 +151,13 @@ class UnpackedBytes : public Bytes {
   void Check(int code) {
     ended_ = code == ARCHIVE_EOF;
     if (ended_ || IsFine(code)) return;
+    if (unread_) std::rethrow_exception(unread_);
     throw DataError(ArchiveMessage(reader_.get()));
   }
   static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
+    auto* const own = static_cast<UnpackedBytes*>(self);
     return GiveToArchive(
-        reader,
-        [self] { return static_cast<UnpackedBytes*>(self)->NextPacked(); },
-        bytes);
+        reader, [own] { return own->NextPacked(); }, bytes, &own->unread_);
   }
   std::string_view NextPacked() {
     const std::string_view given = packed_->Next();
@@ -168,6 +169,7 @@ class UnpackedBytes : public Bytes {
   int64_t position_ = 0;
   bool begun_ = false;
   bool ended_ = false;
+  std::exception_ptr unread_;
   Reader reader_ = NewReader();
 };
 
@@ -235,7 +237,7 @@ class Archive {
   std::string_view ReadBlock() {
     const la_ssize_t count =
         ::archive_read_data(archive_.get(), block_.data(), block_.size());
-    if (count < 0) RefuseDamage(Message());
+    if (count < 0) Fail();
     return {block_.data(), static_cast<size_t>(count)};
   }
 
@@ -261,9 +263,9 @@ class Archive {
     return given;
   }
   static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
+    auto* const own = static_cast<Archive*>(self);
     return GiveToArchive(
-        reader, [self] { return static_cast<Archive*>(self)->NextBytes(); },
-        bytes);
+        reader, [own] { return own->NextBytes(); }, bytes, &own->unread_);
   }
   // libarchive takes a tar that is cut between members, or has zeros in place
   // of a header, for a whole one, and reads nothing after that.
@@ -278,9 +280,12 @@ class Archive {
       RefuseDamage("a tar that does not end with two blocks of zeros");
     }
   }
-  std::string Message() const { return ArchiveMessage(archive_.get()); }
+  [[noreturn]] void Fail() const {
+    if (unread_) std::rethrow_exception(unread_);
+    RefuseDamage(ArchiveMessage(archive_.get()));
+  }
   void Check(int code) const {
-    if (!IsFine(code)) RefuseDamage(Message());
+    if (!IsFine(code)) Fail();
   }
 
   std::string place_;
@@ -289,6 +294,7 @@ class Archive {
   int64_t position_ = 0;    // bytes of the tar that were used
   int64_t zeros_from_ = 0;  // after the last byte that is not zero
   bool ended_ = false;
+  std::exception_ptr unread_;
   Reader archive_ = NewReader();
   std::array<char, 1 << 16> block_;
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/owt_corpus.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -340,6 +342,31 @@ TEST(Owt, NeverReturnsHalfADocument) {
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { source->Next(&document); }),
                    "o.tar > 2.txt: Truncated tar archive"))
       << document.size();
+}
+
+// As PackedFile: the descriptor of the archive becomes that of a folder.
+TEST(Owt, ADiskThatFailsIsNoDamage) {
+  ArchiveMembers inner;
+  for (const std::string& text : TestDocuments(300)) {
+    inner.emplace_back("0-" + std::to_string(inner.size()) + ".txt", text);
+  }
+  const fs::path path = FreshFolder("owt_disk") / "a.tar";
+  WriteFileAtomically(
+      path, Tar({{"first.txt", "text"}, {"in.tar", Tar(inner, false)}}, false));
+  ASSERT_GT(fs::file_size(path), 250'000u);  // more than is read at a time
+  const int folder = ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int next = ::dup(folder);
+  ::close(next);
+  const auto source = OpenOwt(path, {});  // takes the lowest free number
+  std::string document;
+  ASSERT_TRUE(source->Next(&document));
+  EXPECT_EQ(document, "text");
+  ASSERT_EQ(::dup3(folder, next, O_CLOEXEC), next);
+  ::close(folder);
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                     while (source->Next(&document)) continue;
+                   }),
+                   "cannot read '" + path.string() + "': "));
 }
 
 TEST(Owt, RefusesTextThatIsNotUtf8) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -179,7 +180,7 @@ class ArchiveDecoder : public Decoder {
     ::archive_read_support_format_raw(archive_.get());
     ::archive_read_support_format_empty(archive_.get());
     archive_entry* entry = nullptr;
-    Check(::archive_read_open(archive_.get(), raw_, nullptr, Next, nullptr));
+    Check(::archive_read_open(archive_.get(), this, nullptr, Next, nullptr));
     const int code = ::archive_read_next_header(archive_.get(), &entry);
     if (code == ARCHIVE_EOF) {
       empty_ = true;
@@ -200,12 +201,14 @@ class ArchiveDecoder : public Decoder {
   int64_t position() const override { return raw_->position(); }
 
  private:
-  static la_ssize_t Next(archive* reader, void* raw, const void** bytes) {
+  static la_ssize_t Next(archive* reader, void* self, const void** bytes) {
+    auto* const own = static_cast<ArchiveDecoder*>(self);
     return GiveToArchive(
-        reader, [raw] { return static_cast<RawBytes*>(raw)->Next(); }, bytes);
+        reader, [own] { return own->raw_->Next(); }, bytes, &own->unread_);
   }
   std::string Message() const { return ArchiveMessage(archive_.get()); }
   [[noreturn]] void Refuse(const std::string& reason) const {
+    if (unread_) std::rethrow_exception(unread_);
     if (reason.find("requires too much memory") != reason.npos) RefuseWindow();
     RefuseDamage(*raw_, form_, raw_->position(), "", reason);
   }
@@ -224,6 +227,7 @@ class ArchiveDecoder : public Decoder {
   RawBytes* raw_;
   FileForm form_;
   bool empty_ = false;
+  std::exception_ptr unread_;
   std::unique_ptr<archive, int (*)(archive*)> archive_{::archive_read_new(),
                                                        ::archive_read_free};
 };
@@ -358,12 +362,15 @@ std::string PackedFile::sha256() { return impl_->raw.Hash(); }
 
 ssize_t GiveToArchive(archive* reader,
                       const std::function<std::string_view()>& next,
-                      const void** bytes) {
+                      const void** bytes, std::exception_ptr* unread) {
   try {
     const std::string_view given = next();
     *bytes = given.data();
     return static_cast<ssize_t>(given.size());
   } catch (const Error& error) {
+    if (dynamic_cast<const EnvironmentError*>(&error) != nullptr) {
+      *unread = std::current_exception();
+    }
     ::archive_set_error(reader, EIO, "%s", error.what());
     return -1;
   }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -101,10 +102,12 @@ class PackedFile {
 };
 
 // For read callbacks of libarchive, through which exceptions must not pass:
-// returns their result for the bytes of next(), which may throw Error.
+// returns their result for the bytes of next(), which may throw Error. An
+// EnvironmentError goes to `*unread`, for the caller of libarchive to throw: a
+// file is not damaged because its disk fails.
 ssize_t GiveToArchive(archive* reader,
                       const std::function<std::string_view()>& next,
-                      const void** bytes);
+                      const void** bytes, std::exception_ptr* unread);
 // Returns why the last call of `reader` failed.
 std::string ArchiveMessage(archive* reader);
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/packed_file.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/errors.h"
@@ -104,6 +107,26 @@ TEST_P(Packed, SaysWhenTheFileBecomesShorter) {
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { PackedFile(file).Read(&first, 1); }),
            "text: became shorter"));
+}
+
+// The descriptor becomes that of a folder, which cannot be read, once the
+// first of several blocks has been.
+TEST_P(Packed, ADiskThatFailsIsNoDamage) {
+  std::string noise;
+  for (uint32_t i = 0, state = 1; i < 400'000; ++i) {
+    state = state * 1664525 + 1013904223;
+    noise += static_cast<char>(state >> 24);
+  }
+  const fs::path path = Write(noise);
+  const InputFile file(path);
+  PackedFile packed(file);
+  EXPECT_EQ(packed.Read(noise.data(), 1000), 1000);
+  const int folder = ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::dup3(folder, file.descriptor(), O_CLOEXEC), file.descriptor());
+  ::close(folder);
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { packed.Read(noise.data(), std::ssize(noise)); }),
+                   "cannot read '" + path.string() + "': "));
 }
 
 // Gzip and xz have checksums that find any changed byte.
