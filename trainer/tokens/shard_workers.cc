@@ -62,7 +62,12 @@ void ShardWorkers::Work(const std::function<ShardTask()>& make_task) {
 bool ShardWorkers::Take(Shard* shard, int64_t* index) {
   const std::lock_guard lock(take_mutex_);
   *index = next_;
-  if (next_ > last_ || !shards_(shard)) return false;
+  try {
+    if (next_ > last_ || !shards_(shard)) return false;
+  } catch (...) {
+    Fail(next_);  // before another thread asks the list that has failed
+    throw;
+  }
   ++next_;
   return true;
 }

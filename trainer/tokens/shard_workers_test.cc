@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -91,6 +94,32 @@ TEST(ShardWorkers, TheFirstShardThatFailsIsReported) {
   });
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { WaitForAll(&workers); }), "bad 1"));
+}
+
+// The other thread waits for its turn while the list fails. What it would ask
+// has failed, and might go on behind the damage, or fail for another reason.
+TEST(ShardWorkers, AListThatHasFailedIsNotAskedAgain) {
+  std::atomic<int> asked = 0;
+  // Gives the other thread the time to ask, after the list has failed.
+  const auto linger = [&asked](int*) {
+    for (int i = 0; i < 100 && asked == 1; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  const auto list = [&](Shard* shard) -> bool {
+    ++asked;
+    if (asked > 1) throw DataError("asked again");
+    shard->open = [held = std::shared_ptr<int>(nullptr, linger)] {
+      return nullptr;
+    };
+    throw DataError("the archive is damaged");
+  };
+  ShardWorkers workers(list, 0, 2, [] {
+    return [](const Shard&, int64_t, const GoOn&) { return true; };
+  });
+  EXPECT_EQ(MessageOf<DataError>([&] { WaitForAll(&workers); }),
+            "the archive is damaged");
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(ShardWorkers, EndWhatTheyAreAt) {
