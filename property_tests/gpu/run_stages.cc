@@ -13,6 +13,7 @@
 #include <semaphore>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "core/files/json_lines.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
+#include "core/stoppable_output.h"
 #include "core/text/text_table.h"
 #include "golden/gpu_runs/gpu_conclusions.h"
 #include "golden/gpu_runs/gpu_record.h"
@@ -46,10 +48,10 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Prints if possible: if nobody is reading, the record still goes on.
-void Print(const std::string& text, std::FILE* file = stdout) {
-  (void)std::fwrite(text.data(), 1, text.size(), file);
-  (void)std::fflush(file);
+// Prints if possible: if nobody is reading, the record still goes on, and after
+// a signal it does not wait for a reader.
+void Print(std::string_view text, std::FILE* file = stdout) {
+  PrintUnlessStopped(file, text);
 }
 
 // The beginning and the end of a text that is too long.
@@ -198,9 +200,22 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
     return {"failed", error.what(), static_cast<int>(ExitCode::kEnvironment)};
   }
   Process& process = *started;
+  // Time in which this process waits for its own reader is not the stage's.
+  double own_seconds = 0;
+  const auto take = [&](Process::Stream stream, std::string_view bytes) {
+    const auto from = Clock::now();
+    if (stream == Process::Stream::kOutput) {
+      reader.Add(bytes);
+    } else {
+      text.Add(bytes);
+      // Output of concurrent stages could not be told apart.
+      if (!stage.shares_device) Print(bytes, stderr);
+    }
+    own_seconds += SecondsSince(from);
+  };
   bool open = true;
   while (open) {
-    const double left = seconds - SecondsSince(begin);
+    const double left = seconds + own_seconds - SecondsSince(begin);
     if (left <= 0 || signal.requested()) {
       const bool ended = process.Kill();
       if (signal.requested()) return {"stopped", text.Text()};
@@ -210,17 +225,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
     }
     // Polls only briefly, since a signal may come.
     open = process.Listen(
-        static_cast<int>(std::ceil(1000 * std::min(left, 0.2))),
-        [&](Process::Stream stream, std::string_view bytes) {
-          if (stream == Process::Stream::kOutput) {
-            reader.Add(bytes);
-          } else {
-            text.Add(bytes);
-            // Output of concurrent stages could not be told apart.
-            if (stage.shares_device) return;
-            (void)std::fwrite(bytes.data(), 1, bytes.size(), stderr);
-          }
-        });
+        static_cast<int>(std::ceil(1000 * std::min(left, 0.2))), take);
   }
   if (!process.Wait(std::max(1.0, seconds - SecondsSince(begin)))) {
     process.Kill();

@@ -4,8 +4,10 @@
 // nonsense.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -16,6 +18,7 @@
 
 #include "core/errors.h"
 #include "core/files/json_lines.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "golden/gpu_runs/gpu_record.h"
@@ -140,6 +143,64 @@ TEST_F(RunStagesTest, NorDoesOutputThatCannotBeWritten) {
   EXPECT_EQ(ends["shared"]["outcome"], "failed");
   EXPECT_EQ(ends["end"]["failed"],
             "stage \"shared\" (failed); stage \"no\" (failed)");
+}
+
+// A pager reads no further, and the pipe to it is full once the first stage has
+// been named.
+TEST_F(RunStagesTest, AStopEndsTheRecordThoughNobodyReads) {
+  std::fflush(stdout);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const int size = fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  const std::string text(static_cast<size_t>(size) - 20, ' ');
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), std::ssize(text));
+  const int out = dup(STDOUT_FILENO);
+  dup2(ends[1], STDOUT_FILENO);
+  {
+    const StopSignal stop;  // if the signal comes before theirs, or after
+    const std::jthread user([this] {
+      for (int i = 0; i < 10'000 && !fs::exists(options_.record); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      kill(getpid(), SIGTERM);
+    });
+    EXPECT_THROW(
+        RunStages({Facts(), Script("longer than the pipe has room", "exit 0")},
+                  options_),
+        StoppedError);
+  }
+  dup2(out, STDOUT_FILENO);
+  for (const int file : {ends[0], ends[1], out}) close(file);
+  auto stages = Ends();
+  EXPECT_EQ(stages[kFactsStage]["outcome"], "passed");
+  EXPECT_EQ(stages["longer than the pipe has room"]["outcome"], "stopped");
+  EXPECT_EQ(stages["end"]["passed"], false);
+}
+
+// The pipe to whoever reads stderr is full for longer than the stage may take.
+TEST_F(RunStagesTest, TheTimeOfAReaderIsNotThatOfAStage) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const std::string text(
+      static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096)), ' ');
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), std::ssize(text));
+  const int err = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  ExitCode code = ExitCode::kFailed;
+  {
+    const std::jthread reader([&ends] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+      std::string some(1000, ' ');
+      while (read(ends[0], some.data(), some.size()) > 0) continue;
+    });
+    code = RunStages({Facts(), Script("asks", "echo text >&2", 0.8)}, options_);
+    dup2(err, STDERR_FILENO);
+    for (const int file : {ends[1], err}) close(file);
+  }
+  close(ends[0]);
+  EXPECT_EQ(code, ExitCode::kDone);
+  EXPECT_EQ(Ends()["asks"]["outcome"], "passed");
 }
 
 // Lines written before a crash are in the record, and their failures are named.
