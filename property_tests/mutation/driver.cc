@@ -13,13 +13,11 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/stoppable_output.h"
 
 namespace softmoe::mutation {
 
-void Say(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stdout);
-  std::fflush(stdout);
-}
+void Say(const std::string& text) { PrintUnlessStopped(stdout, text + "\n"); }
 
 std::function<void(size_t, size_t)> Progress(const std::string& what) {
   return [what](size_t done, size_t all) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/driver.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -10,6 +14,7 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 
@@ -62,6 +67,28 @@ TEST_F(BuildFolderTest, IsForOneRunAtATime) {
       Says(MessageOf(ExitCode::kEnvironment, [] { const BuildFolder other; }),
            "another `verify mutate` is running"));
   EXPECT_TRUE(std::filesystem::exists(hits));
+}
+
+// A driver says something again before it looks for the signal.
+TEST(Say, DoesNotWaitForAReaderAfterASignal) {
+  std::fflush(stdout);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const auto size = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
+  const std::string full(size, ' ');
+  ASSERT_EQ(write(ends[1], full.data(), size), std::ssize(full));
+  const int out = dup(STDOUT_FILENO);
+  dup2(ends[1], STDOUT_FILENO);
+  {
+    const StopSignal stop;
+    raise(SIGINT);
+    Say("[1/2] killed");
+  }
+  dup2(out, STDOUT_FILENO);
+  std::string read_back(2 * size, '\0');
+  EXPECT_EQ(read(ends[0], read_back.data(), read_back.size()),
+            std::ssize(full));
+  for (const int file : {ends[0], ends[1], out}) close(file);
 }
 
 }  // namespace

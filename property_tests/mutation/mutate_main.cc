@@ -18,6 +18,7 @@
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/process/stop_signal.h"
+#include "core/stoppable_output.h"
 #include "core/text/suggestion.h"
 #include "core/text/text_table.h"
 #include "property_tests/mutation/build.h"
@@ -187,8 +188,7 @@ ExitCode MeasureChosen(const Options& options, const StopSignal& signal) {
     if (log) log->Write(FaultJson(result.measured));
   };
   const ChosenScore score = Measure(chosen);
-  std::fputs(score.Text().c_str(), stdout);
-  std::fflush(stdout);
+  PrintUnlessStopped(stdout, score.Text());
   signal.ThrowIfRequested("the faults that ran are reported above");
   return score.exit_code();
 }
