@@ -44,7 +44,6 @@ void Handle(int signal_number) {
 [[noreturn]] void WorkAndExit(pid_t parent, int pipe,
                               const std::function<bool()>& body) {
   const StopSignal stop;
-  asked = stop.requested();
   struct sigaction action = {};
   sigaction(SIGTERM, nullptr, &action);
   stop_handler = action.sa_handler;
@@ -52,6 +51,8 @@ void Handle(int signal_number) {
   for (const int number : {SIGTERM, SIGINT, kSaveAndEnd}) {
     sigaction(number, &action, nullptr);
   }
+  // By a signal before Handle was installed; any later one has told Handle.
+  if (stop.requested()) asked = true;
   prctl(PR_SET_PDEATHSIG, kSaveAndEnd);
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::kStopped));
   int status = static_cast<int>(ExitCode::kDone);
