@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/hdf5/hdf5_handles.h"
 #include "core/testing/file_test_util.h"
@@ -133,6 +134,32 @@ TEST(Hdf5Forged, BytesOfOtherFilesAndOtherFiltersAreRefused) {
         Forge("stored", [&](hid_t file) { Create(file, {4}, change); });
     EXPECT_TRUE(Says(ErrorOf(path, "/group/x"), "is not stored as"));
   }
+}
+
+// libhdf5 makes no such file, so this changes the bytes of one without
+// checksums of its own.
+TEST(Hdf5Forged, TextsWithoutBytesAreRefused) {
+  const fs::path path = FreshFolder("texts") / "a.h5";
+  {
+    const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), &H5Pclose);
+    H5Pset_userblock(creation.id(), kEnvelopeBytes);
+    Hdf5Handle file(
+        H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), H5P_DEFAULT),
+        &H5Fclose);
+    ASSERT_TRUE(file.valid());
+    PutDataset(file.id(), "/x", std::vector{std::string(77, 'x')});
+  }
+  std::string bytes = ReadWholeFile(path);
+  const std::string type("\x13\x11\0\0\x4d\0\0\0", 8);
+  const size_t at = bytes.find(type);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 4] = '\0';
+  WriteFileAtomically(path, bytes);
+  ChangeHdf5(path, kForgedKind, [](hid_t) {});
+  const Hdf5Reader reader(path, kForgedKind);
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { reader.ReadDataset<std::string>("/x"); }),
+           path.string(), "'/x' has texts of a type without bytes"));
 }
 
 TEST(Hdf5Forged, ADatasetWithoutAShapeIsRefused) {

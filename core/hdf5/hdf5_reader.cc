@@ -293,6 +293,8 @@ Hdf5Array<std::string> Hdf5Reader::ReadDataset<std::string>(
   Hdf5Handle type(H5Dget_type(dataset.id()), &H5Tclose);
   impl_->CheckType(IsOurString(type.id()), type.id(), path, "string");
   const size_t length = H5Tget_size(type.id());
+  // libhdf5 makes no such type, but reads it, and divides by its size.
+  if (length == 0) impl_->Fail(path, "has texts of a type without bytes");
   Hdf5Array<std::string> array;
   array.shape = impl_->Shape(dataset.id(), length, path);
   const auto count = static_cast<size_t>(NumElements(array.shape));
