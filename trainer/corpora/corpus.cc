@@ -175,9 +175,11 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   if (form != FilesOf::kOwt) corpus.kind += " " + text_key;
   corpus.current_key = [=] { return KeyOf(DigestFiles(form, paths)); };
   for (const DigestedFile& file : files) corpus.bytes += file.bytes;
-  // An archive of OpenWebText has some 20,000 members.
-  corpus.parallel_shards =
-      form == FilesOf::kOwt ? corpus.bytes : static_cast<int64_t>(files.size());
+  // An archive of OpenWebText has some 20,000 members; an empty one is read
+  // too, and then named as cut off.
+  corpus.parallel_shards = form == FilesOf::kOwt
+                               ? std::max<int64_t>(1, corpus.bytes)
+                               : static_cast<int64_t>(files.size());
   corpus.shards = [=, read = options.read, normalise = options.normalise] {
     return Prepared(FileShards(form, files, read), normalise);
   };

@@ -269,6 +269,17 @@ TEST(FindCorpus, SaysWhichFilesOfAPublisherItReads) {
   EXPECT_TRUE(two.verify().starts_with("0 of 2 files have"));
 }
 
+// A download that was cut off before its first byte.
+TEST(FindCorpus, ReadsAnArchiveOfNoBytes) {
+  const auto folder = FreshFolder("owt_empty");
+  WriteFileAtomically(folder / "a.tar", "");
+  const Corpus corpus =
+      FindCorpus("owt:" + folder.string(), {.cache = "/nowhere"});
+  EXPECT_EQ(corpus.bytes, 0);
+  EXPECT_EQ(corpus.parallel_shards, 1);
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { ReadAll(corpus); }), "a.tar"));
+}
+
 TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
   const auto folder = FreshFolder("size");
   const std::filesystem::path c4 = folder / "corpora" / "c4";
