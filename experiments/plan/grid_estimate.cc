@@ -173,7 +173,7 @@ GridTotal Total(const std::vector<RowEstimate>& rows, size_t at_work) {
   for (const RowEstimate& row : rows) {
     const double runs = static_cast<double>(row.seeds);
     total.runs += row.seeds;
-    total.tokens += row.seeds * row.cost.tokens;
+    total.tokens += runs * static_cast<double>(row.cost.tokens);
     total.disk_bytes += row.seeds * row.left_bytes;
     peaks.push_back(row.disk_bytes - row.left_bytes);
     total.train_flops += runs * row.cost.train_flops;

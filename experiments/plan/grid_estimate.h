@@ -83,8 +83,9 @@ void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows);
 // others in core hours. Disk: what finished runs leave, plus the `at_work`
 // largest peaks, at most one for each row.
 struct GridTotal {
-  int64_t runs = 0, gpu_runs = 0, tokens = 0, disk_bytes = 0;
-  double train_flops = 0, gpu_hours = 0, core_hours = 0;
+  int64_t runs = 0, gpu_runs = 0, disk_bytes = 0;
+  // One run may have 2^62 tokens (config_check.cc), so two overflow int64_t.
+  double tokens = 0, train_flops = 0, gpu_hours = 0, core_hours = 0;
 };
 GridTotal Total(const std::vector<RowEstimate>& rows, size_t at_work = 1);
 

@@ -121,10 +121,20 @@ TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
   }
   const GridTotal total = Total(rows);
   EXPECT_EQ(total.runs, 84);
-  EXPECT_EQ(total.tokens, 84 * rows[0].cost.tokens);
+  EXPECT_EQ(total.tokens, 84 * static_cast<double>(rows[0].cost.tokens));
   double hours = 0;
   for (const RowEstimate& row : rows) hours += 3 * row.cost.core_hours;
   EXPECT_EQ(total.core_hours, hours);
+}
+
+// One run of the largest sizes that ParseConfig takes has 2^62 tokens.
+TEST(GridEstimate, TokensOfAllRunsAreMoreThanAnInt64Holds) {
+  std::vector<RowEstimate> rows(3);
+  for (RowEstimate& row : rows) {
+    row.seeds = 3;
+    row.cost.tokens = int64_t{1} << 62;
+  }
+  EXPECT_EQ(Total(rows).tokens, 9 * 0x1p62);
 }
 
 TEST(GridEstimate, MemoryHoldsWhatCalibrationRanks) {
