@@ -75,7 +75,8 @@ ProcessRank RankOfEnvironment() {
     const int64_t machines =
         std::max<int64_t>(1, Whole(names.machines).value_or(1));
     rank.neighbours =
-        Whole(names.neighbours).value_or((rank.size + machines - 1) / machines);
+        Whole(names.neighbours)
+            .value_or(rank.size / machines + (rank.size % machines != 0));
     return rank;
   }
   throw ConfigError(

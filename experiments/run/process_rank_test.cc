@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,10 @@ TEST(ProcessRank, IsThatOfTheLauncher) {
   ExpectRank(
       In({{"SLURM_PROCID", "6"}, {"SLURM_NTASKS", "7"}, {"SLURM_NNODES", "2"}}),
       6, 7, 4);
+  ExpectRank(In({{"SLURM_PROCID", "6"},
+                 {"SLURM_NTASKS", "9223372036854775807"},
+                 {"SLURM_NNODES", "2"}}),
+             6, INT64_MAX, int64_t{1} << 62);
 }
 
 TEST(ProcessRank, MpirunInAJobOfSlurmCounts) {
