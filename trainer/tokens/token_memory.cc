@@ -43,8 +43,12 @@ fs::path FolderOf(const fs::path& prefix) {
              .substr(0, 32);
 }
 
+// Clamped to 1678 to 2262: a file system may hold times of other centuries.
 int64_t Ns(const timespec& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  constexpr int64_t kSecond = 1'000'000'000;
+  constexpr int64_t kLast = INT64_MAX / kSecond - 1;
+  return std::clamp<int64_t>(time.tv_sec, -kLast, kLast) * kSecond +
+         time.tv_nsec;
 }
 
 std::optional<FileStamp> StampOf(const fs::path& path) {

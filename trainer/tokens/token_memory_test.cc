@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/tokens/token_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -249,6 +250,28 @@ TEST_F(TokenMemory, DoesNotRememberWhatHasJustChanged) {
   Age(-60);  // by another clock
   Check();
   EXPECT_FALSE(RecallTokens(prefix_));
+}
+
+TEST_F(TokenMemory, TakesTimesOfOtherCenturies) {
+  struct Time {
+    time_t second;
+    int64_t modified;
+  };
+  // 2400 and 1500.
+  for (const Time& time : {Time{13'569'465'600, 9'223'372'035'000'000'000},
+                           Time{-14'831'769'600, -9'223'372'035'000'000'000}}) {
+    const fs::path path = WithSuffix(prefix_, ".bin");
+    const timespec times[] = {{time.second, 0}, {time.second, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    const TokenFacts facts = CheckTokens(prefix_);
+    EXPECT_EQ(facts.counts, Counts({4, 0, 3}));
+    // Not every file system holds such times.
+    if (status.st_mtim.tv_sec == time.second) {
+      EXPECT_EQ(facts.data.modified, time.modified);
+    }
+  }
 }
 
 TEST_F(TokenMemory, IsReadAgainIfItIsDamaged) {
