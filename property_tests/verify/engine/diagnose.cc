@@ -59,6 +59,8 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
     ratios.push_back(v.Got(i) / v.Want(i));
   }
   if (ratios.empty()) return;
+  const auto is_nan = [](double x) { return std::isnan(x); };
+  if (std::ranges::any_of(ratios, is_nan)) return;  // and have no order
   std::ranges::nth_element(ratios, ratios.begin() + ratios.size() / 2);
   const double ratio = ratios[ratios.size() / 2];
   const auto near = [&](double x) {
