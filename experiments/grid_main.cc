@@ -282,8 +282,10 @@ class CommandLine {
                        "within 3 deviations over seeds");
     verify->add_option("--out", arguments_.out,
                        "folder to train in [runs/verify-record]");
-    verify->add_option("--threads", arguments_.threads,
-                       "threads; 0: one per core; never changes the result");
+    verify
+        ->add_option("--threads", arguments_.threads,
+                     "threads; 0: one per core; never changes the result")
+        ->check(CLI::Range(0, 1 << 12, "COUNT"));
     verify->add_option("--isa", arguments_.isa,
                        "instruction set, v3 or v4 [that of the record]");
     verify->add_option("--device", arguments_.device,

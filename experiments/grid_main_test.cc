@@ -96,6 +96,10 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
        {"--ranks: Value 0 not in range 1 to 1048576"}},
       {{"plan", "micro.toml", "--ranks", "2.5"},
        {"--ranks: Value 2.5 not in range 1 to 1048576"}},
+      {{"verify-record", "a.h5", "--run", "r", "--threads", "-1"},
+       {"--threads: Value -1 not in range 0 to 4096"}},
+      {{"verify-record", "a.h5", "--run", "r", "--threads", "4294967297"},
+       {"--threads: Value 4294967297 not in range 0 to 4096"}},
       {{"clean", "micro.toml", "--only", "results"}, {"--only"}}};
   for (const auto& [arguments, texts] : kCases) {
     EXPECT_TRUE(EndedWith(Grid(arguments), 2, texts));
