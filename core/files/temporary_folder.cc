@@ -66,13 +66,13 @@ bool IsTaken(int error) {
   return error == ENOTEMPTY || error == EEXIST || error == ENOTDIR;
 }
 
-fs::path UsualParent() {
+}  // namespace
+
+fs::path TemporaryParent() {
   std::error_code error;
   const fs::path named = fs::temp_directory_path(error);
   return error ? "/tmp" : named;
 }
-
-}  // namespace
 
 TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   const fs::path parent = target_.parent_path();
@@ -143,7 +143,7 @@ void RemoveLeftoverFolders(const fs::path& parent) {
 }
 
 PrivateFolder::PrivateFolder() {
-  std::string name = (UsualParent() / "softmoe-XXXXXX").string();
+  std::string name = (TemporaryParent() / "softmoe-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     throw EnvironmentError(
         fmt::format("cannot make a folder like {}: {}; name a writable folder, "

@@ -12,6 +12,9 @@ namespace softmoe {
 
 class FolderLock;
 
+// $TMPDIR or, if that is no folder, as once a job of a cluster has ended, /tmp.
+std::filesystem::path TemporaryParent();
+
 // A fresh folder to fill, in a hidden one beside `target`. Hidden folders that
 // processes left when they died are removed first. A live process, perhaps in a
 // container or on another machine, holds the FolderLock of its hidden folder.
@@ -45,7 +48,7 @@ void RemoveLeftoverFolders(const std::filesystem::path& parent);
 // A folder that belongs to this process alone and is removed with the object.
 class PrivateFolder {
  public:
-  // Makes the folder below $TMPDIR or /tmp. Throws EnvironmentError.
+  // Makes the folder in TemporaryParent(). Throws EnvironmentError.
   PrivateFolder();
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;

@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -191,6 +192,19 @@ TEST(PrivateFolder, IsTheOwnersAloneAndGoesWithItsContent) {
     WriteFileAtomically(path / "file", "text");
   }
   EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(TemporaryParent, IsTmpWhereTheNamedFolderIsGone) {
+  const auto parent = FreshFolder("parent");
+  const std::string gone = (parent / "gone").string();
+  for (const auto& [named, expected] :
+       {std::pair<std::string, fs::path>{parent.string(), parent},
+        {gone, "/tmp"},
+        {"", "/tmp"}}) {
+    ASSERT_EQ(::setenv("TMPDIR", named.c_str(), 1), 0);
+    EXPECT_EQ(TemporaryParent(), expected) << named;
+  }
+  ::unsetenv("TMPDIR");
 }
 
 TEST(PrivateFolder, SaysWhereItCannotBeMade) {

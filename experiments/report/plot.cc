@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iterator>
 
 #include "core/errors.h"
@@ -197,8 +196,7 @@ std::map<std::string, std::string> DrawSvgs(
     throw EnvironmentError(
         "gnuplot is missing; install it: apt-get install gnuplot-nox");
   }
-  const TemporaryFolder folder(std::filesystem::temp_directory_path() /
-                               "softmoe-plots");
+  const TemporaryFolder folder(TemporaryParent() / "softmoe-plots");
   WriteFileAtomically(folder.path() / "plots.gp", script);
   const ProgramResult result =
       RunProgram({"timeout", std::to_string(kSecondsEach * plots.size()),

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <cmath>
 #include <cstddef>
@@ -82,6 +83,14 @@ TEST(Plot, WithoutGnuplotItSaysWhatToInstall) {
     EXPECT_NE(std::string(error.what()).find("gnuplot-nox"), std::string::npos)
         << error.what();
   }
+}
+
+// As that of a job is once the job has ended.
+TEST(Plot, DrawsWhereTmpdirIsGone) {
+  ASSERT_EQ(::setenv("TMPDIR", "/nonexistent/tmp", 1), 0);
+  const Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
+  EXPECT_TRUE(Says(DrawnAlone(plot), "</svg>"));
+  ::unsetenv("TMPDIR");
 }
 
 TEST(Plot, DrawsBarsAndBands) {

@@ -26,7 +26,7 @@ constexpr char kMiniature[] = "/miniature/json";
 constexpr char kResults[] = "/results";
 
 // Documents pass through files on their way into a record and out of it.
-fs::path ScratchPlace() { return fs::temp_directory_path() / "softmoe-record"; }
+fs::path ScratchPlace() { return TemporaryParent() / "softmoe-record"; }
 
 // Visits what the object of every run holds; `Run` may be const.
 template <typename Run, typename Visit>

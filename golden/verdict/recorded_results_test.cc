@@ -2,6 +2,7 @@
 #include "golden/verdict/recorded_results.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <cmath>
 #include <filesystem>
@@ -173,6 +174,14 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
         R"({"runs": [], "throughput": [[1, [1e5]]]})"}) {
     EXPECT_TRUE(Says(with(json), "/miniature/json"));
   }
+}
+
+TEST(RecordedResults, PassThroughTmpWhereTmpdirIsGone) {
+  const fs::path path = FreshFolder("recorded_gone") / "a.h5";
+  ASSERT_EQ(::setenv("TMPDIR", "/nonexistent/tmp", 1), 0);
+  WriteRecord(Example(), path);
+  EXPECT_EQ(ReadRecordedResults(path).documents.size(), 2u);
+  ::unsetenv("TMPDIR");
 }
 
 // If the disk is full the record stays as it was: Commit is the last step.
