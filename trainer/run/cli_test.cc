@@ -425,6 +425,7 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--ranks", "two"}, "--ranks two: give a number of ranks, or mpi"},
       {{"--ranks", "2", "--silence-limit", "-1"}, "--silence-limit"},
       {{"--ranks", "2", "--silence-limit", "86401"}, "--silence-limit"},
+      {{"--ranks", "2", "--silence-limit", "nan"}, "nan not in range 0 to"},
       {{"--silence-limit", "5"}, "requires --ranks"},
       {{"--ranks", "2", "--exchange", "nccl"},
        "--exchange nccl: NCCL is for ranks on devices, but these ranks are on "

@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <vector>
@@ -104,6 +106,12 @@ void AddRankOptions(CLI::App& app, RankOptions* options) {
          "seconds that processes wait within a step for one that is silent, or "
          "cannot print its line, before all exit with code 5; 0: forever [600]")
       ->check(CLI::Range(0.0, 86400.0))
+      // Range lets nan pass, and waiting would then have no end.
+      ->check([](const std::string& text) {
+        return std::isnan(std::strtod(text.c_str(), nullptr))
+                   ? "Value " + text + " not in range 0 to 86400"
+                   : std::string();
+      })
       ->needs(ranks);
 }
 
