@@ -136,6 +136,22 @@ class CommandLine {
   }
 
   int Main(int argc, char** argv) {
+    // What is wrong is refused before ranks look for each other.
+    bool has_command = false;  // false: --help or --version was all
+    const int code = RunMain("grid", [&] {
+      const ExitCode parsed = Parse(argc, argv, &has_command);
+      if (has_command) CheckLaunch(arguments_);
+      return parsed;
+    });
+    if (code != 0 || !has_command) return code;
+    return RunRankMain(
+        "grid", arguments_.ranks,
+        [this](const trainer::Ranks& ranks) { return Dispatch(ranks); });
+  }
+
+ private:
+  // Sets `*has_command` if there is one to be called.
+  ExitCode Parse(int argc, char** argv, bool* has_command) {
     const std::string unknown = UnknownCommand(app_, argc, argv);
     if (!unknown.empty()) return Refuse(unknown);
     try {
@@ -143,20 +159,16 @@ class CommandLine {
     } catch (const CLI::ExtrasError& error) {
       return RefuseExtras(error);
     } catch (const CLI::ParseError& error) {
-      return app_.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+      return app_.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
     }
-    // Contradictions are refused before ranks look for each other.
-    const int refused = RunMain("grid", [this] {
-      CheckLaunch(arguments_);
-      return ExitCode::kDone;
-    });
-    if (refused != 0) return refused;
-    return RunRankMain(
-        "grid", arguments_.ranks,
-        [this](const trainer::Ranks& ranks) { return Dispatch(ranks); });
+    // The best instruction set and the CPU are named by "", too.
+    const std::string empty =
+        EmptyOption(*app_.get_subcommands().front(), {"--isa", "--device"});
+    if (!empty.empty()) return Refuse(empty);
+    *has_command = true;
+    return ExitCode::kDone;
   }
 
- private:
   CLI::App* Add(const std::string& name, const std::string& help) {
     CLI::App* command = app_.add_subcommand(name, help);
     command
@@ -255,16 +267,19 @@ class CommandLine {
   void AddRecord() {
     CLI::App* record =
         Add("record", "keep finished runs in one small file, curves thinned");
-    From(record);
+    CLI::Option* const from = From(record);
     record->add_option("--to", arguments_.record,
                        "the file, which keeps the runs it has "
                        "[golden/runs/GRID.h5]");
     record->add_option("--bench", arguments_.bench,
                        "what //:bench wrote as JSON at the mini grid's sizes: "
                        "throughput by active experts");
-    record->add_flag("--renew", arguments_.renew,
-                     "write the record anew, as this program does, without "
-                     "any run folder");
+    record
+        ->add_flag("--renew", arguments_.renew,
+                   "write the record anew, as this program does, without "
+                   "any run folder")
+        ->excludes(from)
+        ->excludes("--out");
   }
 
   void AddVerifyRecord() {
@@ -284,7 +299,7 @@ class CommandLine {
                        "folder to train in [runs/verify-record]");
     verify
         ->add_option("--threads", arguments_.threads,
-                     "threads; 0: one per core; never changes the result")
+                     "threads; 0: one per core; never changes the result [0]")
         ->check(CLI::Range(0, 1 << 12, "COUNT"));
     verify->add_option("--isa", arguments_.isa,
                        "instruction set, v3 or v4 [that of the record]");
@@ -341,10 +356,10 @@ class CommandLine {
         ->check(CLI::IsMember(kNames));
   }
 
-  void From(CLI::App* command) {
-    command->add_option("--from", arguments_.from,
-                        "a file that `record` wrote: its runs count as "
-                        "finished");
+  CLI::Option* From(CLI::App* command) {
+    return command->add_option("--from", arguments_.from,
+                               "a file that `record` wrote: its runs count as "
+                               "finished");
   }
 
   // Options that say where the corpora or their tokens are.
@@ -381,12 +396,12 @@ class CommandLine {
         help);
   }
 
-  int Refuse(const std::string& message) const {
+  ExitCode Refuse(const std::string& message) const {
     fmt::print(stderr, "grid: error: {}\nRun with --help for more.\n", message);
-    return static_cast<int>(ExitCode::kUsage);
+    return ExitCode::kUsage;
   }
 
-  int RefuseExtras(const CLI::ExtrasError& error) const {
+  ExitCode RefuseExtras(const CLI::ExtrasError& error) const {
     const Strings extras = app_.remaining(true);
     const auto parsed = app_.get_subcommands();
     if (extras.empty() || parsed.empty()) return Refuse(error.what());

@@ -96,15 +96,28 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
        {"--ranks: Value 0 not in range 1 to 1048576"}},
       {{"plan", "micro.toml", "--ranks", "2.5"},
        {"--ranks: Value 2.5 not in range 1 to 1048576"}},
-      {{"verify-record", "a.h5", "--run", "r", "--threads", "-1"},
+      {{"clean", "micro.toml", "--only", "results"}, {"--only"}},
+      {{"verify-record", "a.h5", "--run", "text/a/seed1", "--threads", "-1"},
        {"--threads: Value -1 not in range 0 to 4096"}},
       {{"verify-record", "a.h5", "--run", "r", "--threads", "4294967297"},
        {"--threads: Value 4294967297 not in range 0 to 4096"}},
-      {{"clean", "micro.toml", "--only", "results"}, {"--only"}}};
+      {{"status", "micro.toml", "--out", ""}, {"--out is empty"}},
+      {{"record", "micro.toml", "--from", ""}, {"--from is empty"}},
+      {{"record", "micro.toml", "--renew", "--from", "a.h5"},
+       {"--from excludes --renew"}},
+      {{"record", "micro.toml", "--renew", "--out", "a"},
+       {"--out excludes --renew"}}};
   for (const auto& [arguments, texts] : kCases) {
     EXPECT_TRUE(EndedWith(Grid(arguments), 2, texts));
   }
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+}
+
+TEST_F(GridMain, HelpThatCannotBeWrittenIsAnError) {
+  for (const char* asked : {"--help", "--version"}) {
+    EXPECT_TRUE(EndedWith(GridAfter("exec >/dev/full", {asked}), 5,
+                          "not all of the output could be written"));
+  }
 }
 
 TEST_F(GridMain, BadGridsEndWithTwoAndNameTheLine) {

@@ -47,7 +47,7 @@ TEST(Golden, HelpTeaches) {
 TEST(Golden, UsageErrorsEndWithTwo) {
   for (const char* arguments :
        {"", "shwo", "show --tabel x", "compare", "compare a.h5 --allow fail",
-        "show --table", "show a b"}) {
+        "show --table", "show a b", "compare a.h5 --json ''"}) {
     EXPECT_EQ(RunGolden(arguments).exit_status, 2) << arguments;
   }
   EXPECT_TRUE(

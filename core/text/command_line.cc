@@ -24,4 +24,15 @@ std::string UnknownCommand(const CLI::App& app, int argc,
   return fmt::format("no command '{}'; {}", word, Suggestion(word, commands));
 }
 
+std::string EmptyOption(const CLI::App& command,
+                        const std::set<std::string>& may_be) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!name.starts_with("--") || may_be.contains(name)) continue;
+    if (std::ranges::count(option->results(), "") == 0) continue;
+    return name + " is empty; give it a value, or leave it out";
+  }
+  return "";
+}
+
 }  // namespace softmoe
