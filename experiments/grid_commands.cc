@@ -512,6 +512,8 @@ ExitCode Record(const Arguments& arguments) {
   const FolderLock lock(path.parent_path());
   RunRecord record =
       arguments.renew ? ReadRunRecord(path) : OpenRunRecord(path);
+  const Grid judged = MainOf(grid);
+  RequireRunsOf(grid, judged, record);
   RecordChange change;
   if (outcome) {
     change = AddFinishedRuns(*outcome, record);
@@ -522,7 +524,6 @@ ExitCode Record(const Arguments& arguments) {
     const fs::path bench = UserPath(arguments.bench);
     AddBenchmark(ReadWholeFile(bench), bench.string(), record);
   }
-  const Grid judged = MainOf(grid);
   const std::string verdicts = SummarizeRecord(judged, record);
   WriteRunRecord(record);
   fmt::print("{}{} runs are new, {} gained evaluations; {}\n",

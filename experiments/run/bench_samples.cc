@@ -68,6 +68,10 @@ void CheckSample(const Json& sample, double experts) {
   if (!(std::abs(counted - experts) <= kActiveExpertsWithin)) {
     throw DataError(fmt::format("{} has {:g} active experts", name, counted));
   }
+  const double speed = sample.at("tokens/s");
+  if (!(speed > 0)) {
+    throw DataError(fmt::format("{} has {:g} tokens/s", name, speed));
+  }
 }
 
 }  // namespace

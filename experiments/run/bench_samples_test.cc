@@ -104,6 +104,10 @@ TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
        "mini/sparse1/real_time has the sizes layers=4"},
       {changed([](Json& each) { each["active_experts"] = 1.1; }),
        "mini/sparse1/real_time has 1.1 active experts"},
+      {changed([](Json& each) { each["tokens/s"] = 0; }),
+       "mini/sparse1/real_time has 0 tokens/s"},
+      {changed([](Json& each) { each["tokens/s"] = -5.5; }),
+       "mini/sparse1/real_time has -5.5 tokens/s"},
       {changed([](Json& each) { each.erase("tokens/s"); }), "tokens/s"},
       {changed([](Json& each) { each["tokens/s"] = "fast"; }),
        "not JSON from //:bench"}};

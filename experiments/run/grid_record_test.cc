@@ -327,6 +327,23 @@ TEST_F(GridRecord, RefusesOtherMargins) {
       Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 2, refused));
 }
 
+// Its summary would be that of the other grid, without these runs.
+TEST_F(GridRecord, IsNoOtherGrids) {
+  ASSERT_TRUE(TakeTrained());
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  const std::string record = Bytes("a.h5");
+  WriteGrid(Replaced(MicroGrid(60), "id = \"text\"", "id = \"other\""));
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  for (const Strings& more : {Strings{}, Strings{"--renew"}}) {
+    Strings arguments = {"record", "micro.toml", "--to", "a.h5"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_TRUE(EndedWith(Grid(arguments), 2,
+                          "a.h5: has no run of a row of grid 'micro'",
+                          "such as text/learned-1.5/seed7"));
+  }
+  EXPECT_EQ(Bytes("a.h5"), record);
+}
+
 TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   WriteMini(MicroRegime());
   const Strings regime = {"regime", "--scale=micro.toml"};
@@ -392,6 +409,12 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
                 2, "is a record of the experiment regime"));
   EXPECT_TRUE(EndedWith(of_regime({"record"}, {"--to", "golden/runs/mini.h5"}),
                         2, "is not a record of the experiment regime"));
+  EXPECT_TRUE(EndedWith(
+      of_regime({"record"}, {"--renew", "--to", "golden/runs/mini.h5"}), 2,
+      "is not a record of the experiment regime"));
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--renew", "--to",
+                              "golden/runs/regime.h5"}),
+                        2, "is a record of the experiment regime"));
   EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
 
   // The rows have other settings than the recorded ones.

@@ -41,6 +41,11 @@ constexpr size_t kEvenPoints = kRecordedPoints - kFirstPoints;
 
 int64_t Seed(const RecordedRun& run) { return run.result.config.training.seed; }
 
+// "CORPUS/ROW"
+std::string RowOf(const RecordedRun& run) {
+  return run.id.substr(0, run.id.rfind('/'));
+}
+
 // Throws DataError if the settings differ: one row's numbers would mix both.
 void RequireOneReading(const RunRecord& record, const RecordedRun& run,
                        const RecordedRun& first) {
@@ -214,6 +219,16 @@ void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
   }
 }
 
+// Throws DataError if only one of a grid and the record is of the experiment
+// regime.
+void RequireSameExperiment(bool of_regime, const RunRecord& record) {
+  if (of_regime == IsRegime(record)) return;
+  throw DataError(fmt::format(
+      "{}: is {} of the experiment {}, whose runs are judged on their own; "
+      "name the grid that is recorded there, or another file (--to)",
+      record.path.string(), of_regime ? "not a record" : "a record", kRegime));
+}
+
 // Throws DataError for a run that has ended but is not planned by `regime`.
 void RequirePlanned(const golden::RegimeDefinitions& regime,
                     const GridOutcome& outcome, const fs::path& record) {
@@ -258,8 +273,8 @@ void CheckRuns(const RunRecord& record) {
           record.path.string(), run.id, run.key,
           new_id ? fmt::format(", also as {}", same->second->id) : ""));
     }
-    const std::string row = run.id.substr(0, run.id.rfind('/'));
-    RequireOneReading(record, run, *rows.emplace(row, &run).first->second);
+    RequireOneReading(record, run,
+                      *rows.emplace(RowOf(run), &run).first->second);
     const auto [twin, new_bits] = bits.emplace(run.training_sha256, &run);
     if (!new_bits && Seed(*twin->second) != Seed(run)) {
       throw Error(
@@ -320,6 +335,28 @@ void RequireKnownMargins(const RunRecord& record) {
                         record.path.string());
 }
 
+void RequireRunsOf(const Grid& grid, const Grid& judged,
+                   const RunRecord& record) {
+  if (record.runs.empty()) return;
+  RequireSameExperiment(IsRegime(grid), record);
+  std::set<std::string> rows;
+  for (const Grid* one : {&grid, &judged}) {
+    for (const GridRun& run : one->runs) {
+      rows.insert(run.corpus.id + "/" + run.row.id);
+    }
+  }
+  if (std::ranges::any_of(record.runs, [&](const RecordedRun& run) {
+        return rows.contains(RowOf(run));
+      })) {
+    return;
+  }
+  throw DataError(fmt::format(
+      "{}: has no run of a row of grid '{}', whose summary would replace that "
+      "of its own runs, such as {}; name the grid that is recorded there, or "
+      "another file (--to)",
+      record.path.string(), grid.name, record.runs.front().id));
+}
+
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   RunRecord grown = record;
   const bool of_regime = IsRegime(outcome.grid);
@@ -331,13 +368,7 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
                                      : golden::LoadMiniatureClaims().Hash();
   } else {
     RequireKnownMargins(grown);
-    if (of_regime != IsRegime(grown)) {
-      throw DataError(
-          fmt::format("{}: is {} of the experiment {}, whose runs are judged "
-                      "on their own; record these in another file (--to)",
-                      record.path.string(),
-                      of_regime ? "not a record" : "a record", kRegime));
-    }
+    RequireSameExperiment(of_regime, grown);
   }
   for (const GridRun& run : outcome.grid.runs) {
     const std::string key = RunIdentityKey(run);
@@ -416,8 +447,7 @@ std::string DescribeUnjudged(const Grid& judged, const RunRecord& record) {
   }
   std::vector<std::string> unjudged;
   for (const RecordedRun& run : record.runs) {
-    const std::string row = run.id.substr(0, run.id.rfind('/'));
-    if (rows.contains(row) && !keys.contains(run.key)) {
+    if (rows.contains(RowOf(run)) && !keys.contains(run.key)) {
       unjudged.push_back(run.id);
     }
   }

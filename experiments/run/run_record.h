@@ -86,6 +86,12 @@ struct RecordChange {
   size_t added = 0, completed = 0;
 };
 
+// Throws DataError if the record has runs, but none of a row of `grid` or of
+// `judged`, as which it will be summarized, or if only one of it and `grid` is
+// of the experiment `regime`.
+void RequireRunsOf(const Grid& grid, const Grid& judged,
+                   const RunRecord& record);
+
 // Adds the finished runs of `outcome` that the record lacks, and notes which of
 // the others diverged. Existing runs are neither dropped nor replaced; they
 // only gain missing evaluations, from a run that has all of theirs. Throws
