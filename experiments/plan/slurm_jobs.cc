@@ -31,6 +31,12 @@ constexpr int kReturnsOfKilled = 3;
 // shell.
 std::string SbatchQuoted(const std::string& value) {
   if (ShellQuoted(value) == value) return value;
+  if (value.find('\n') != std::string::npos) {
+    throw ConfigError(fmt::format(
+        "'{}' has a line break, which no #SBATCH line can hold; start in "
+        "another folder, or choose one with --out",
+        value));
+  }
   std::string quoted = "\"";
   for (const char c : value) {
     if (c == '"' || c == '\\') quoted += '\\';

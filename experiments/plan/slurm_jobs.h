@@ -49,7 +49,8 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 // itself; one whose runner was killed (137), or that has several ranks of which
 // one fell silent (5), does so at most three times. Ranks find each other
 // through MPI: srun starts them where Slurm has PMIx, else mpirun, which is
-// stopped early enough for its ranks to save as well.
+// stopped early enough for its ranks to save as well. Throws ConfigError for a
+// folder that sbatch could not read.
 std::string SlurmScript(const SlurmJob& job);
 
 // The log of task `task` of the array job `id`, where SlurmScript directs its

@@ -130,6 +130,17 @@ TEST(SlurmScript, NamesTheLogWhateverTheFolderIsCalled) {
             R"(/a b/"100%"\c/softmoe-paper-c4-12_3.log)");
 }
 
+// The rest of the name would be a command of the script.
+TEST(SlurmScript, RefusesAFolderWithALineBreak) {
+  for (std::string SlurmJob::*const folder :
+       {&SlurmJob::start, &SlurmJob::logs}) {
+    SlurmJob job = Job();
+    job.*folder = "/a\nb";
+    EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { SlurmScript(job); }),
+                     "'/a\nb", "has a line break", "--out"));
+  }
+}
+
 // Runs the script with an srun and an mpirun that print their words and end
 // with `status`, and an scontrol that prints its own.
 class SlurmScriptRun : public testing::Test {
