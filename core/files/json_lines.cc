@@ -205,12 +205,15 @@ double JsonNumber(const Json& record, const std::string& key,
   if (value == record.end()) {
     throw DataError(
         fmt::format("{}: '{}' is absent; the file was written by "
-                    "another version of this program",
+                    "another version of this program: read it with that one, "
+                    "or remove the file",
                     place, key));
   }
   const Json number = WithNonFinite(*value);
   if (number.is_number()) return number.get<double>();
-  throw DataError(fmt::format("{}: '{}' is not a number", place, key));
+  throw DataError(fmt::format(
+      "{}: '{}' is not a number; correct the line, or remove the file", place,
+      key));
 }
 
 bool TakeField(const Json& object, const std::string& key, bool* field) {
