@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -135,6 +136,13 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError("write", path_, errno);
   try {
+    // Each writer knows only its own lines, so that two would overwrite each
+    // other's. Some file systems have no locks.
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw EnvironmentError(path_.string() +
+                             ": another process is writing this file; wait "
+                             "for it, or name another file");
+    }
     const std::string text = ReadWholeFile(path_);
     int64_t lines = 0;
     VisitLines(text, path_, [&](Json&&, int64_t line, size_t end) {

@@ -131,6 +131,21 @@ TEST(JsonLines, ReopeningEndsAWholeLastLine) {
   EXPECT_EQ(ReadWholeFile(path), text + "\n{\"step\":3}\n");
 }
 
+TEST(JsonLines, ASecondWriterIsRefusedAndChangesNothing) {
+  const fs::path path = FreshFolder("two_writers") / "m.jsonl";
+  {
+    JsonLinesWriter first(path);
+    first.Write({{"step", 1}});
+    EXPECT_TRUE(
+        Says(MessageOf<EnvironmentError>([&] { JsonLinesWriter second(path); }),
+             path.string() + ": another process is writing this file"));
+    first.Write({{"step", 2}});
+  }
+  JsonLinesWriter later(path);
+  later.Write({{"step", 3}});
+  EXPECT_EQ(ReadWholeFile(path), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
+}
+
 TEST(JsonLines, AFullDiskLeavesAWholeLastLine) {
   const fs::path path = FreshFolder("unended_full") / "m.jsonl";
   const std::string text = "{\"step\":1}\n{\"step\":2}";

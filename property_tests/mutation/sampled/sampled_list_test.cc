@@ -320,13 +320,15 @@ class DrawFaultsTest : public ::testing::Test {
 
 TEST_F(DrawFaultsTest, DrawsOthersForThoseThatDoNotCompile) {
   const fs::path file = NewFile();
-  SampledList list(file);
-  list.Begin(RunOf());
   const std::vector<std::string> expected = {"s3.0", "s3.3", "s3.5", "s3.6"};
-  EXPECT_EQ(Ids(Draw(list, 4)), expected);
-  EXPECT_EQ(list.faults().size(), 3u);
-  EXPECT_EQ(list.Find("s3.1")->reason, "no such thing");
-  EXPECT_TRUE(Says(list.Find("s3.2")->reason, "overlaps"));
+  {
+    SampledList list(file);
+    list.Begin(RunOf());
+    EXPECT_EQ(Ids(Draw(list, 4)), expected);
+    EXPECT_EQ(list.faults().size(), 3u);
+    EXPECT_EQ(list.Find("s3.1")->reason, "no such thing");
+    EXPECT_TRUE(Says(list.Find("s3.2")->reason, "overlaps"));
+  }
   // Known results are neither checked nor written again.
   checked_.clear();
   SampledList again(file);
