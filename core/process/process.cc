@@ -245,10 +245,11 @@ bool Process::Wait(double seconds) {
 }
 
 bool Process::Kill(double seconds) {
-  if (!HasEnded() || (own_group_ && !lost_)) {
-    // Also kills whatever it has left in its group.
-    ::kill(own_group_ ? -child_ : child_, SIGKILL);
-  }
+  const bool runs = !HasEnded();
+  // What it has left in its group, too.
+  if (own_group_ && (runs || !lost_)) ::kill(-child_, SIGKILL);
+  // Even if it has moved to another group.
+  if (runs) ::kill(child_, SIGKILL);
   const bool ended = Wait(seconds);
   if (!ended) ended_ = lost_ = true;
   // Once reaped, the number may become another group's.

@@ -83,7 +83,8 @@ int32_t softmoe_verify_run(const softmoe_verify_call* call) {
     abort();
   }
   if (mode == "exit") exit(0);
-  if (mode == "hang") {
+  if (mode == "leaves_group") setpgid(0, getpgid(getppid()));
+  if (mode == "hang" || mode == "leaves_group") {
     while (true) pause();
   }
   if (mode == "stops") {  // soon enough to read no other call

@@ -157,7 +157,8 @@ int Answer(const char* cases, const char* outputs) {
     signal(SIGSEGV, SIG_DFL);  // even if a sanitizer handles it
     raise(SIGSEGV);
   }
-  if (mode == "hang") {
+  if (mode == "leaves_group") setpgid(0, getpgid(getppid()));
+  if (mode == "hang" || mode == "leaves_group") {
     while (true) pause();
   }
   if (mode == "chatter") {  // forever, so that a pipe would fill up

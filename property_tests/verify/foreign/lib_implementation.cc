@@ -201,6 +201,7 @@ int LibWorker::Stop() {
   if (child_ < 0) return status;
   ::close(socket_);
   ::kill(-child_, SIGKILL);  // and what it has started
+  ::kill(child_, SIGKILL);   // even if it has left that group
   while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;

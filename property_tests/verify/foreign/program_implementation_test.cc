@@ -4,9 +4,12 @@
 // found and shrunk as in our own kernels, and any other misbehavior of a
 // program ends in a verdict that says so.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -324,7 +327,10 @@ TEST(Program, WhateverItWritesEndsInAVerdictThatSaysSo) {
 
 TEST(Program, WhatHangsOrChattersForEverIsEnded) {
   CallSeconds() = 0.5;
-  for (const char* mode : {"hang", "chatter"}) {
+  for (const char* mode : {"hang", "chatter", "leaves_group"}) {
+    // Whoever holds the other end of this pipe has ended once it is closed.
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
     const auto start = std::chrono::steady_clock::now();
     const CaseResult result = CheckHostile(mode);
     EXPECT_TRUE(result.failed());
@@ -333,6 +339,10 @@ TEST(Program, WhatHangsOrChattersForEverIsEnded) {
     // It was ended, not waited for; the limit is generous, for a busy machine.
     EXPECT_LT(std::chrono::steady_clock::now() - start,
               std::chrono::seconds(20));
+    ::close(ends[1]);
+    struct pollfd closed = {ends[0], POLLIN, 0};
+    EXPECT_EQ(::poll(&closed, 1, 10'000), 1) << mode << " still runs";
+    ::close(ends[0]);
   }
   CallSeconds() = 60;
 }
