@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/commands.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,10 +17,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "core/failure.h"
 #include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/replacing.h"
@@ -175,8 +180,24 @@ void ExpectJudged(const Checker& check, const std::vector<std::string>& names) {
   }
 }
 
+// Makes the empty file `folder`/OP-N.h5, with the first N that is free, and
+// returns its path. Of several processes each gets a name of its own.
+std::filesystem::path TakeBundleName(const std::string& folder,
+                                     const std::string& op) {
+  for (int number = 1;; ++number) {
+    const std::filesystem::path path =
+        UserPath(folder) / fmt::format("{}-{}.h5", op, number);
+    const int file =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) throw FileError("write", path, errno);
+    if (file < 0) continue;
+    ::close(file);
+    return path;
+  }
+}
+
 // Records the smallest form of a failure as `folder`/OP-N.h5, with an N that no
-// earlier bundle has.
+// other bundle has.
 void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   const Case& c = failure.smallest.c;
   const auto implementation = MakeImplementation(c.impl);
@@ -187,12 +208,14 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
     fmt::print("  no bundle: the case passes alone\n");
     return;
   }
-  std::filesystem::path path;
-  for (int number = 1; path.empty() || std::filesystem::exists(path);
-       ++number) {
-    path = UserPath(folder) / fmt::format("{}-{}.h5", c.op, number);
+  const std::filesystem::path path = TakeBundleName(folder, c.op);
+  try {
+    WriteBundle(path, result, seen.got);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+    throw;
   }
-  WriteBundle(path, result, seen.got);
   fmt::print("  bundle: {}\n", path.string());
 }
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:verify as a user sees it: output, messages, exit codes.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <utility>
 
 #include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "core/testing/program_test_util.h"
 
@@ -65,6 +68,29 @@ TEST(Verify, CasesBesideACaseBeginThere) {
                         "PASS: 3 cases"));
   const std::string log = ReadWholeFile(::testing::TempDir() + "from.jsonl");
   EXPECT_TRUE(Says(log, "case=7\"", "case=8\"", "case=9\""));
+}
+
+// Of several processes with one folder, each keeps every bundle.
+TEST(Verify, BundlesReplaceNothing) {
+  const fs::path folder = FreshFolder("shared_bundles");
+  const auto run = [&](const std::string& seed) {
+    return RunVerify(
+        "run op=lapsum rows=3 num_experts=5 --cases 2 --no-shrink "
+        "impl=faulty:sign:d_scores:cpu:v3 impl=faulty:zero:weights:cpu:v3 "
+        "impl=faulty:one_nan:weights:cpu:v3 --bundles shared_bundles seed=" +
+        seed);
+  };
+  auto other = std::async(std::launch::async, run, "1");
+  std::string said = run("2").output + other.get().output;
+  EXPECT_EQ(Count(said, "  bundle: "), std::ssize(FilesIn(folder))) << said;
+  // A link to nothing is a name that is taken, too.
+  const fs::path last = folder / "lapsum-100.h5";
+  for (int number = 1; number < 100; ++number) {
+    WritePlain(folder / fmt::format("lapsum-{}.h5", number), "");
+  }
+  fs::create_symlink("nothing.h5", last);
+  EXPECT_TRUE(Says(run("3").output, "lapsum-101.h5"));
+  EXPECT_FALSE(fs::exists(last));
 }
 
 TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {

@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/process/stop_signal.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/engine/replay.h"
@@ -44,7 +45,9 @@ void WriteExpected(Hdf5Writer& writer, const std::string& group,
                   path.string(), CaseGroup(static_cast<int64_t>(index)), what));
 }
 
-void WriteCases(Hdf5Writer& writer, const std::vector<Case>& cases) {
+// Throws StoppedError if `stop`, unless null, is requested between two cases.
+void WriteCases(Hdf5Writer& writer, const std::vector<Case>& cases,
+                const StopSignal* stop) {
   WriteHead(writer, static_cast<int64_t>(cases.size()));
   writer.WriteAttribute("/", "vectors_version", kVersion);
   writer.CreateGroup("/cases");
@@ -52,6 +55,10 @@ void WriteCases(Hdf5Writer& writer, const std::vector<Case>& cases) {
   Requests requests;
   std::set<std::string> derivations;
   for (size_t i = 0; i < cases.size(); ++i) {
+    if (stop != nullptr) {
+      stop->ThrowIfRequested(
+          "no vectors were written; run the same command again");
+    }
     const Operation& op = FindOperation(cases[i].op);
     const TensorMap inputs = InputsOf(op, cases[i]);
     const int64_t index = static_cast<int64_t>(i);
@@ -94,15 +101,16 @@ void CheckInputsOf(const std::filesystem::path& path, size_t index,
 
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases) {
+  const StopSignal stop;  // a killed process would leave a part of the file
   Hdf5Writer writer(path, kVectorsKind);
-  WriteCases(writer, cases);
+  WriteCases(writer, cases, &stop);
   writer.Commit();
 }
 
 void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
                  const TensorMap& got) {
   Hdf5Writer writer(path, kVectorsKind);
-  WriteCases(writer, {failed.c});
+  WriteCases(writer, {failed.c}, /*stop=*/nullptr);
   const std::string group = CaseGroup(0);
   writer.WriteAttribute(group, "result", ReproLine(failed));
   writer.CreateGroup(group + "/got");

@@ -34,11 +34,13 @@ struct VectorCase {
 };
 
 // Writes the file. The bounds are those by which CheckInputs judges, at the
-// dtype of each case. Throws EnvironmentError, and then leaves no file.
+// dtype of each case. Throws EnvironmentError, or StoppedError after a signal;
+// then it leaves no file.
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases);
 
-// Writes the failed case with its outputs `got`. Throws as WriteVectors does.
+// Writes the failed case with its outputs `got`. Throws EnvironmentError, and
+// then leaves no file.
 void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
                  const TensorMap& got);
 

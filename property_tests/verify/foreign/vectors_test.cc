@@ -6,6 +6,7 @@
 #include "property_tests/verify/foreign/vectors.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/check.h"
@@ -180,6 +182,17 @@ TEST(Vectors, AtF64RefuseWhatOnlyFloatAllows) {
   CheckExpectations("v.h5", other);
   weights.values.values[0] = value + 1.5 * weights.bounds.values[0];
   EXPECT_THROW(CheckExpectations("v.h5", other), DataError);
+}
+
+TEST(Vectors, AStopLeavesNoFile) {
+  const fs::path folder = FreshFolder("stopped_vectors");
+  const StopSignal stop;
+  ASSERT_EQ(::raise(SIGTERM), 0);
+  EXPECT_TRUE(Says(MessageOf<StoppedError>([&] {
+                     WriteVectors(folder / "v.h5", CasesOf("lapsum", 2));
+                   }),
+                   "SIGTERM: no vectors were written"));
+  EXPECT_TRUE(FilesIn(folder).empty());
 }
 
 TEST(Vectors, AreTheSameBytesTwice) {
