@@ -398,8 +398,9 @@ ExitCode Grad(const Options& options) {
   for (const std::string& impl : campaign.impls) {
     if (impl.ends_with("reference_f64")) continue;
     throw ConfigError("grad: impl=" + impl +
-                      " does not compute in double: `verify run impl=" + impl +
-                      "` holds it against the reference; leave impl= out");
+                      ": only the derivatives of reference_f64 are checked "
+                      "here: `verify run impl=" +
+                      impl + "` holds others against them; leave impl= out");
   }
   CheckGradientSelf();
   return RunCases(options, ForGradients(std::move(campaign)));

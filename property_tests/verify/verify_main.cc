@@ -164,10 +164,10 @@ void AddSeconds(CLI::App* command, Options& options, const std::string& text) {
   command->add_option("--seconds", options.seconds, text)->check(Seconds());
 }
 
-void AddEdgesFirst(CLI::App* command, Options& options) {
-  command->add_flag("--edges-first", options.edges_first,
-                    "the first cases are at the edges that `verify list` "
-                    "shows, two at each");
+CLI::Option* AddEdgesFirst(CLI::App* command, Options& options) {
+  return command->add_flag("--edges-first", options.edges_first,
+                           "the first cases are at the edges that `verify "
+                           "list` shows, two at each");
 }
 
 void AddTimeout(CLI::App* command) {
@@ -240,10 +240,11 @@ Commands::Commands(CLI::App& app) {
   run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
   AddCases(run, options);
-  run->add_flag("--edges", options.edges,
-                "sizes that are never drawn, in turn: nothing, several blocks "
-                "of the kernels (`verify list` shows them)");
-  AddEdgesFirst(run, options);
+  CLI::Option* edges = run->add_flag(
+      "--edges", options.edges,
+      "sizes that are never drawn, in turn: nothing, several blocks of the "
+      "kernels (`verify list` shows them)");
+  AddEdgesFirst(run, options)->excludes(edges);
   AddSeconds(run, options,
              "stop after this long even if not all --cases are done");
 

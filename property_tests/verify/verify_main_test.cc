@@ -177,7 +177,7 @@ TEST(Verify, GradAcceptsTheReferenceAndFindsAWrongDerivative) {
   EXPECT_TRUE(
       EndedWith(RunVerify("run '" + line + "'"), 2, "is for `verify grad`"));
   EXPECT_TRUE(EndedWith(RunVerify("grad op=lapsum impl=cpu:v3"), 2,
-                        "does not compute in double"));
+                        "only the derivatives of reference_f64"));
 }
 
 TEST(Verify, RefusesWhatCannotBeMeant) {
@@ -206,7 +206,15 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(EndedWith(
       RunVerify("run op=lapsum case=4294967295 --cases 2"), 2,
       "2 cases from case=4294967295: the highest possible case number is"));
+  EXPECT_TRUE(EndedWith(RunVerify("run REPRO"), 2, "cut short"));
   const std::string line = "REPRO v7 verify run op=lapsum seed=0x0 case=1";
+  // A remark ends with its line, unless the shell has split the line.
+  EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL' impl=cpu:v7"), 2,
+                        "unknown implementation 'cpu:v7'"));
+  EXPECT_TRUE(EndedWith(
+      RunVerify("run " + line + " impl=cpu:v3 '#' FAIL impl=cpu:v7"), 0));
+  EXPECT_TRUE(EndedWith(RunVerify("run --edges --edges-first"), 2,
+                        " excludes --edges"));
   EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
                         "two REPRO lines"));
   EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL' '" + line + "'"),

@@ -98,9 +98,13 @@ std::string FillText(const FillName& fill) {
 FillName ParseFill(const std::string& text) {
   const size_t colon = text.find(':');
   FillName fill{text.substr(0, colon), 0};
-  if (colon != std::string::npos) {
-    fill.argument = ParseWhole("fill", text.substr(colon + 1));
+  if (colon == std::string::npos) return fill;
+  const auto number = ParseNumber<int64_t>(text.substr(colon + 1));
+  if (!number || *number == 0) {  // 0: there is none
+    throw ConfigError("fill=" + text +
+                      ": a whole number above 0 is needed after the colon");
   }
+  fill.argument = *number;
   return fill;
 }
 
@@ -173,16 +177,18 @@ double ParseDecimal(const std::string& key, const std::string& text) {
 
 Window ParseWindow(const std::string& key, const std::string& text) {
   const size_t at = text.find('@');
-  Window window;
-  window.count = ParseWhole(key, text.substr(0, at));
-  if (at != std::string::npos) {
-    window.first = ParseWhole(key, text.substr(at + 1));
-    if (window.first < 0) {
-      throw ConfigError(key + "=" + text +
-                        ": a window COUNT@FIRST must begin at 0 or later");
-    }
+  if (at == std::string::npos) return {ParseWhole(key, text), 0};
+  const auto count = ParseNumber<int64_t>(text.substr(0, at));
+  const auto first = ParseNumber<int64_t>(text.substr(at + 1));
+  if (!count || !first) {
+    throw ConfigError(key + "=" + text +
+                      ": a window COUNT@FIRST has two whole numbers");
   }
-  return window;
+  if (*first < 0) {
+    throw ConfigError(key + "=" + text +
+                      ": a window COUNT@FIRST must begin at 0 or later");
+  }
+  return {*count, *first};
 }
 
 std::vector<Simplification> ParseSimplify(const std::string& text) {

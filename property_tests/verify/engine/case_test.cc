@@ -205,6 +205,10 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum rows=-1", "between 0 and 1089");
   ExpectRefused("op=lapsum num_experts=0", "between 1 and");
   ExpectRefused("op=lapsum rows=3@-1", "must begin at 0");
+  for (const std::string window : {"3@", "@3", "3@1@2", "3@1e3"}) {
+    ExpectRefused("op=lapsum rows=" + window,
+                  "rows=" + window + ": a window COUNT@FIRST has two whole");
+  }
   ExpectRefused("op=lapsum rows=3@65535", "window must end");
   ExpectRefused("op=lapsum rows=3@9223372036854775807", "window must end");
   ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
@@ -218,6 +222,10 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum dtype=bf16", "no bounds for bf16; it has f32, f64");
   ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");
   ExpectRefused("op=lapsum fill=ties:3", "takes no number");
+  for (const std::string fill : {"near_ties:", "near_ties:0", "ties:0"}) {
+    ExpectRefused("op=lapsum fill=" + fill,
+                  "fill=" + fill + ": a whole number above 0 is needed");
+  }
   ExpectRefused("op=lapsum fill=near_ties:-1", "must be between 1 and 1048576");
   ExpectRefused("op=lapsum fill=near_ties:4611686018427387904",
                 "must be between 1 and");

@@ -10,6 +10,36 @@
 #include "core/errors.h"
 
 namespace softmoe::verify {
+namespace {
+
+// Where the first word of `text` from `begin` on starts that starts with "#";
+// npos if none does.
+size_t FindRemark(const std::string& text, size_t begin) {
+  size_t at = text.find('#', begin);
+  while (at != std::string::npos && at > 0 &&
+         !std::isspace(static_cast<unsigned char>(text[at - 1]))) {
+    at = text.find('#', at + 1);
+  }
+  return at;
+}
+
+// `text` without what is for people: a remark after words of the case, to the
+// end of its line; or, if it begins a line, since the shell has split it into
+// words, all that follows.
+std::string WithoutRemarks(const std::string& text) {
+  std::string words;
+  size_t begin = 0;
+  while (true) {
+    const size_t remark = FindRemark(text, begin);
+    words += text.substr(begin, remark - begin);
+    const bool split = remark == 0 || (remark != std::string::npos &&
+                                       text[remark - 1] == '\n');
+    begin = split ? std::string::npos : text.find('\n', remark);
+    if (begin == std::string::npos) return words;
+  }
+}
+
+}  // namespace
 
 std::string ReproLine(const CaseResult& result) {
   std::string remark =
@@ -34,28 +64,25 @@ std::string ReproLine(const Case& c, const std::string& command,
 }
 
 std::string StripRepro(const std::string& text, const std::string& command) {
-  // The first word that begins with "#" and all after it are for people.
-  size_t end = text.find('#');
-  while (end != std::string::npos && end > 0 &&
-         !std::isspace(static_cast<unsigned char>(text[end - 1]))) {
-    end = text.find('#', end + 1);
-  }
-  if (end != std::string::npos &&
-      text.find("\nREPRO ", end) != std::string::npos) {
+  const size_t remark = FindRemark(text, 0);
+  if (remark != std::string::npos &&
+      text.find("\nREPRO ", remark) != std::string::npos) {
     throw ConfigError("these are two REPRO lines; give one at a time");
   }
   const std::string version = fmt::format("v{}", kReproVersion);
-  std::istringstream words(text.substr(0, end));
+  std::istringstream words(WithoutRemarks(text));
   std::string word, rest;
   words >> word;
   const bool is_repro = word == "REPRO";
   if (is_repro) {
+    word.clear();
     words >> word;
-    if (word != version) {
+    if (!word.empty() && word != version) {
       throw ConfigError("this REPRO line is of version '" + word +
                         "', this program reads " + version +
                         "; rerun it with the program that printed it");
     }
+    word.clear();
     words >> word;
   }
   if (word == "verify") {
