@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <optional>
 
 #include "core/errors.h"
+#include "core/failure.h"
 #include "property_tests/verify/engine/diagnose.h"
 
 namespace softmoe::verify {
@@ -145,6 +147,8 @@ void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
     throw;
   } catch (const StoppedError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw CurrentFailure();  // this machine's, not the implementation's
   } catch (const std::exception& error) {
     result.Fail("", std::string("run again, it threw: ") + error.what());
   }
@@ -240,6 +244,8 @@ CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
     throw;
   } catch (const StoppedError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw CurrentFailure();
   } catch (const std::exception& error) {
     result.Fail("", std::string("it threw: ") + error.what());
   }

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,21 @@ TEST(Check, RefusesAWrongFirstCall) {
                 "over their bound");
 }
 
+TEST(Check, TakesALackOfMemoryForNoFailure) {
+  for (const int lacking : {0, 2}) {  // in the first call, and in a later one
+    EXPECT_TRUE(Says(MessageOf(ExitCode::kEnvironment,
+                               [&] {
+                                 CheckSpoilt([&](TensorMap&, int schedule) {
+                                   if (schedule == lacking) {
+                                     throw std::bad_alloc();
+                                   }
+                                 });
+                               }),
+                     "out of memory"))
+        << lacking;
+  }
+}
+
 TEST(Check, TellsWhatVariesFromWhatRemembers) {
   int calls = 0;
   Tensor kept;
@@ -143,13 +159,20 @@ TEST(Check, TakesNothingElseForWhatRemembers) {
 
 // A bundle may hold a case that fails only after another call.
 TEST(Check, GivenInputsAreCheckedAfterAnotherCallToo) {
-  const Case c = ParseCase(
-      "op=embedding fill=generic rows=4 vocab_size=3 d_model=2 case=1 "
-      "impl=faulty:stale:d_table:reference_f32");
-  const TensorMap inputs = InputsOf(FindOperation(c.op), c);
-  EXPECT_TRUE(CheckInputs(c, inputs, *MakeImplementation(c.impl)).failed());
-  EXPECT_FALSE(
-      CheckInputs(c, inputs, *MakeImplementation("reference_f32")).failed());
+  for (const std::string text :
+       {"op=embedding fill=generic rows=4 vocab_size=3 d_model=2 case=1 "
+        "impl=faulty:stale:d_table:reference_f32",
+        // A scalar, which has no sizes.
+        "op=lapsum fill=generic rows=4 num_experts=3 case=1 "
+        "impl=faulty:stale:d_mean_active:reference_f32"}) {
+    const Case c = ParseCase(text);
+    const TensorMap inputs = InputsOf(FindOperation(c.op), c);
+    EXPECT_TRUE(CheckInputs(c, inputs, *MakeImplementation(c.impl)).failed())
+        << text;
+    EXPECT_FALSE(
+        CheckInputs(c, inputs, *MakeImplementation("reference_f32")).failed())
+        << text;
+  }
 }
 
 TEST(Check, GuardedArraysAreAlignedAndWatched) {

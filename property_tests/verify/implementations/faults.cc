@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "core/errors.h"
@@ -124,8 +125,7 @@ class FaultyImplementation : public Implementation {
     const auto found = outputs.find(output_);
     if (found == outputs.end()) return outputs;
     const Tensor clean = found->second;
-    fault_.spoil(found->second,
-                 {inputs, previous_.shape.empty() ? nullptr : &previous_});
+    fault_.spoil(found->second, {inputs, previous_ ? &*previous_ : nullptr});
     previous_ = clean;
     return outputs;
   }
@@ -134,7 +134,7 @@ class FaultyImplementation : public Implementation {
   const Fault& fault_;
   std::string output_;
   std::unique_ptr<Implementation> base_;
-  Tensor previous_;
+  std::optional<Tensor> previous_;
 };
 
 }  // namespace
