@@ -14,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -135,9 +136,9 @@ bool FoundNothingWrong(int status) {
 // What the report of a stage covers.
 enum class Covered { kAll, kPartThatCounts, kTooLittle };
 
-// Passes on what follows from the report of `stage`, which it removes; nothing
-// if the program found nothing wrong but checked too little. Throws DataError
-// if the report is missing, unreadable, or of another shape.
+// Passes on what follows from the report of `stage`; nothing if the program
+// found nothing wrong but checked too little. Throws DataError if the report is
+// missing, unreadable, or of another shape.
 Covered ReadReport(const Stage& stage, int status, const OnLine& on_line) {
   if (!std::filesystem::exists(stage.report)) {
     throw DataError("the stage left no report");
@@ -148,7 +149,6 @@ Covered ReadReport(const Stage& stage, int status, const OnLine& on_line) {
   } catch (const EnvironmentError& error) {
     throw DataError(error.what());
   }
-  std::filesystem::remove(stage.report);
   if (!report.is_object()) {
     throw DataError("the stage's report is not a JSON object");
   }
@@ -168,6 +168,15 @@ Covered ReadReport(const Stage& stage, int status, const OnLine& on_line) {
   }
   for (Line& line : lines) on_line(std::move(line));
   return covered;
+}
+
+// Removes the report, which has been read or, where the program was ended or
+// crashed, is a part of one.
+void RemoveReport(const Stage& stage) {
+  if (stage.report.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove(stage.report, ignored);
+  RemoveLeftoversOf(stage.report);
 }
 
 StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
@@ -238,9 +247,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
   }
   const int status = process.ExitStatus();
   if (stage.may_not_fit && status == static_cast<int>(ExitCode::kEnvironment)) {
-    // An unfinished report says nothing.
-    if (!stage.report.empty()) std::filesystem::remove(stage.report);
-    return {kNotRun, text.Text(), status};
+    return {kNotRun, text.Text(), status};  // an unfinished report says nothing
   }
   if (!stage.report.empty()) {
     try {
@@ -464,6 +471,7 @@ class Run {
     const auto begin = Clock::now();
     const double limit = std::min(stage.seconds, left);
     StageEnd end = RunOne(stage, limit, signal_, on_line);
+    if (stage.why_not.empty()) RemoveReport(stage);
     end.seconds = SecondsSince(begin);
     if (end.outcome == kTooLong && limit < stage.seconds) {
       end.outcome = kNotRun;

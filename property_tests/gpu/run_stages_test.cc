@@ -298,6 +298,25 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
 }
 
+TEST_F(RunStagesTest, NoReportOutlivesItsStage) {
+  const fs::path folder = options_.record.parent_path();
+  const auto leaves = [&](const std::string& name, const std::string& then) {
+    // Whole, and in the file under whose name it would be complete.
+    Stage stage = Script(
+        name, "echo '{' >" + name + "; echo >." + name + ".$$.1.tmp; " + then,
+        0.3);
+    stage.folder = folder;
+    stage.report = folder / name;
+    return stage;
+  };
+  const Stage lies = leaves("lies", "echo '{}'");
+  EXPECT_EQ(RunStages({Facts(), leaves("hangs", "sleep 600"), lies,
+                       leaves("crashes", "kill -SEGV $$")},
+                      options_),
+            ExitCode::kFailed);
+  EXPECT_EQ(FilesIn(folder), std::vector<std::string>{"record.jsonl"});
+}
+
 // If a stage may be too large for the device, its program says so; no other bad
 // end counts as that.
 TEST_F(RunStagesTest, WhatDoesNotFitIsNotRun) {
