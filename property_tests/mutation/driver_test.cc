@@ -17,6 +17,7 @@
 #include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "core/testing/program_test_util.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -89,6 +90,22 @@ TEST(Say, DoesNotWaitForAReaderAfterASignal) {
   EXPECT_EQ(read(ends[0], read_back.data(), read_back.size()),
             std::ssize(full));
   for (const int file : {ends[0], ends[1], out}) close(file);
+}
+
+// Before anything is built.
+TEST(Mutate, RefusesWhatCannotBeMeant) {
+  const auto run = [](const std::string& arguments) {
+    return RunTestProgram("property_tests/mutation/mutate",
+                          arguments + " 2>&1");
+  };
+  const ProgramResult area = run("--list --area nowhere");
+  EXPECT_TRUE(EndedWith(area, 2, "unknown area 'nowhere'"));
+  EXPECT_EQ(Count(area.output, "'canary'"), 1) << area.output;
+  EXPECT_TRUE(EndedWith(run("--seed 6"), 2, "--seed, ", "add --sampled N"));
+  EXPECT_TRUE(EndedWith(run("--output --area canary"), 2, "with --mutant"));
+  const ProgramResult log = run("--mutant canary.gross --log /dev/null/absent");
+  EXPECT_TRUE(EndedWith(log, 5, "/dev/null/absent"));
+  EXPECT_EQ(Count(log.output, "asking Bazel"), 0) << log.output;
 }
 
 }  // namespace

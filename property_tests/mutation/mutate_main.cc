@@ -64,7 +64,7 @@ property_tests/mutation/sampled/README.md what is drawn.)";
 struct Options {
   std::vector<std::string> areas, mutants;
   std::string log;
-  bool list = false, output = false;
+  bool list = false, output = false, has_seed = false;
   SampleOptions sample;  // and options of both modes
 };
 
@@ -88,12 +88,13 @@ bool IsChosen(const Options& options, const Fault& fault) {
 }
 
 void RequireKnown(const Options& options) {
-  std::vector<std::string> areas, ids;
+  std::set<std::string> areas;
+  std::vector<std::string> ids;
   for (const Fault& fault : AllFaults()) {
-    areas.push_back(fault.area());
+    areas.insert(fault.area());
     ids.push_back(fault.id);
   }
-  RequireKnown("area", options.areas, areas);
+  RequireKnown("area", options.areas, {areas.begin(), areas.end()});
   RequireKnown("mutant", options.mutants, ids);
 }
 
@@ -123,6 +124,8 @@ std::vector<Fault> PlantableFaults(const Options& options,
 }
 
 ExitCode MeasureChosen(const Options& options, const StopSignal& signal) {
+  std::optional<JsonLinesWriter> log;  // fails before anything takes long
+  if (!options.log.empty()) log.emplace(UserPath(options.log));
   std::map<std::string, Suite> suites;  // by name
   std::set<std::string> programs;
   for (const Fault& fault : AllFaults()) {
@@ -179,8 +182,6 @@ ExitCode MeasureChosen(const Options& options, const StopSignal& signal) {
                     run.passed ? "passed" : "FAILED", suite.name, run.seconds));
     if (!run.passed) Say(output);
   };
-  std::optional<JsonLinesWriter> log;
-  if (!options.log.empty()) log.emplace(UserPath(options.log));
   size_t done = 0;
   chosen.on_result = [&](const ChosenFault& result) {
     Say(fmt::format("[{}/{}] {}", ++done, chosen.faults.size(),
@@ -202,9 +203,14 @@ ExitCode Mutate(Options& options) {
         "--sampled: --area, --mutant, --list and --output are for chosen "
         "faults; leave them out");
   }
-  if (!is_sampled && (options.sample.report || !options.sample.in.empty())) {
+  if (!is_sampled && (options.sample.report || !options.sample.in.empty() ||
+                      options.has_seed)) {
     throw ConfigError(
-        "--report and --in are for drawn faults; add --sampled N");
+        "--seed, --report and --in are for drawn faults; add --sampled N");
+  }
+  if (options.output && options.mutants.empty()) {
+    throw ConfigError(
+        "--output shows the tests of named faults; name them with --mutant");
   }
   RequireKnown(options);
   if (options.list) return List(options);
@@ -250,5 +256,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
+  options.has_seed = app.count("--seed") > 0;
   return RunMain("verify mutate", [&] { return Mutate(options); });
 }
