@@ -56,6 +56,27 @@ done
 text=$(cd "$TEST_TMPDIR/link/bazel" && ../bazelw help)
 [ "$text" = "$here/workspace/bazel help" ] || { echo "from link: '$text'" >&2; exit 1; }
 
+# A folder's name may hold what means something to the shell that Bazel calls.
+mkdir "$TEST_TMPDIR/it's & more"
+text=$(cd "$TEST_TMPDIR/it's & more" && "$TEST_TMPDIR/workspace/bazelw" run x)
+words=${text#*--run_under=}
+[ "$(sh -c "${words% x} sh -c 'echo \"\$BUILD_WORKING_DIRECTORY\"'")" = \
+  "$here/it's & more" ] || { echo "a quote in a name: '$text'" >&2; exit 1; }
+
+# The workspace is found by a link to the script, and whatever CDPATH is.
+ln -s "$TEST_TMPDIR/workspace/bazelw" "$TEST_TMPDIR/bin/linked"
+text=$(cd "$TEST_TMPDIR/elsewhere" && linked help)
+[ "$text" = "$here/workspace help" ] || { echo "by a link: '$text'" >&2; exit 1; }
+text=$(cd "$TEST_TMPDIR" && CDPATH=. bash workspace/bazelw help)
+[ "$text" = "$here/workspace help" ] || { echo "CDPATH: '$text'" >&2; exit 1; }
+
+# A relative folder for caches would be another one in each folder.
+text=$(XDG_CACHE_HOME=relative HOME=$TEST_TMPDIR "$bazelw" build x)
+[[ $text = *" --disk_cache=$TEST_TMPDIR/.cache/softmoe/bazel x" ]] || {
+  echo "XDG_CACHE_HOME=relative: '$text'" >&2
+  exit 1
+}
+
 # Of the cache nothing is deleted where nobody said how much.
 status=0
 text=$(SOFTMOE_DISK_CACHE_GB=none "$bazelw" build x 2>&1) || status=$?
