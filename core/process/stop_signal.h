@@ -7,7 +7,9 @@
 // throw StoppedError (exit 75). The second one ends the process at once, as if
 // no handler were installed: the user means it, and files are written whole or
 // not at all (atomic_file.h). SIGHUP never counts as the first or the second of
-// two, since a terminal that closes may send it more than once.
+// two, since a terminal that closes may send it more than once. Nor does what
+// kill() sends within a second after the first: `timeout 60 PROGRAM` signals
+// the program, and at once its process group. A second Ctrl-C counts at once.
 //
 // Meanwhile SIGPIPE is ignored: Ctrl-C also ends `tee` behind a pipe, and
 // printing must then fail instead of ending the process before it has saved.

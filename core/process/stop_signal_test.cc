@@ -77,6 +77,26 @@ TEST(StopSignal, AClosingTerminalIsOneRequest) {
   }
 }
 
+// `timeout` signals the process, and at once its group; after Ctrl-C it passes
+// that on. raise() is as immediate as a terminal.
+TEST(StopSignal, WhatAProgramPassesOnIsOneRequest) {
+  const int status = StatusOfChild([] {
+    for (const bool terminal : {false, true}) {
+      const StopSignal stop;
+      terminal ? raise(SIGTERM) : kill(getpid(), SIGTERM);
+      kill(getpid(), SIGTERM);
+      kill(getpid(), SIGINT);
+      if (stop.name() != "SIGTERM") _exit(1);
+    }
+    const StopSignal stop;
+    kill(getpid(), SIGTERM);
+    raise(SIGINT);
+    _exit(2);
+  });
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+}
+
 TEST(StopSignal, UnderNohupATerminalMayClose) {
   const auto before = signal(SIGHUP, SIG_IGN);
   {

@@ -33,12 +33,13 @@ constexpr int kNotDone = 64;
 // signal.
 constexpr int kSaveAndEnd = SIGUSR1;
 
-std::atomic<bool> asked = false;  // in a child
-void (*stop_handler)(int) = nullptr;
+std::atomic<bool> asked = false;                         // in a child
+void (*stop_handler)(int, siginfo_t*, void*) = nullptr;  // of StopSignal
 
-void Handle(int signal_number) {
+void Handle(int signal_number, siginfo_t* signal_info, void* context) {
   if (asked.exchange(true)) return;
-  stop_handler(signal_number == kSaveAndEnd ? SIGTERM : signal_number);
+  stop_handler(signal_number == kSaveAndEnd ? SIGTERM : signal_number,
+               signal_info, context);
 }
 
 [[noreturn]] void WorkAndExit(pid_t parent, int pipe,
@@ -46,8 +47,8 @@ void Handle(int signal_number) {
   const StopSignal stop;
   struct sigaction action = {};
   sigaction(SIGTERM, nullptr, &action);
-  stop_handler = action.sa_handler;
-  action.sa_handler = &Handle;
+  stop_handler = action.sa_sigaction;
+  action.sa_sigaction = &Handle;
   for (const int number : {SIGTERM, SIGINT, kSaveAndEnd}) {
     sigaction(number, &action, nullptr);
   }
