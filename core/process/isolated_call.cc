@@ -65,11 +65,15 @@ int64_t MappedBytes() {
 
 [[noreturn]] void RunChild(const std::function<std::string()>& body,
                            const IsolationLimits& limits, int result_pipe) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT,
-                           SIGBUS, SIGFPE, SIGILL}) {
+  for (const int signal : {SIGPIPE, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     ::signal(signal, SIG_DFL);
   }
-  ::setpgid(0, 0);  // Ctrl-C is for our parent
+  // What asks us to stop is for our parent, whom a scheduler signals, too. If
+  // it ended us, that would count as a crash of the body.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    ::signal(signal, SIG_IGN);
+  }
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int file = 0; nowhere >= 0 && file < 3; ++file) ::dup2(nowhere, file);
@@ -122,8 +126,8 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
   std::unique_lock<std::mutex> lock(starting);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw EnvironmentError(
-        fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    throw EnvironmentError(fmt::format(
+        "cannot make a pipe: {}; raise `ulimit -n`", std::strerror(errno)));
   }
   const pid_t child = ::fork();
   if (child < 0) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -65,6 +69,31 @@ TEST(CallIsolated, SurvivesAnAbort) {
   const IsolatedResult result =
       CallIsolated([]() -> std::string { std::abort(); }, {});
   EXPECT_FALSE(result.completed);
+}
+
+// A scheduler that stops a job signals all of its processes.
+TEST(CallIsolated, ARequestToStopIsNoCrash) {
+  const IsolatedResult result = CallIsolated(
+      []() -> std::string {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::raise(signal);
+        return "all of it";
+      },
+      {});
+  EXPECT_TRUE(result.completed) << result.failure;
+  EXPECT_EQ(result.value, "all of it");
+}
+
+TEST(CallIsolated, SaysWhatToDoIfThereCanBeNoPipe) {
+  struct rlimit files = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  struct rlimit none = files;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string message = MessageOf<EnvironmentError>(
+      [] { CallIsolated([] { return std::string(); }, {}); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(message,
+            "cannot make a pipe: Too many open files; raise `ulimit -n`");
 }
 
 TEST(CallIsolated, AnEndThatNobodyKnowsIsNoSuccess) {
