@@ -161,10 +161,7 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
     }
-    // The best instruction set and the CPU are named by "", too.
-    const std::string empty =
-        EmptyOption(*app_.get_subcommands().front(), {"--isa", "--device"});
-    if (!empty.empty()) return Refuse(empty);
+    RequireValues(app_);
     *has_command = true;
     return ExitCode::kDone;
   }

@@ -94,8 +94,7 @@ class CommandLine {
       } catch (const CLI::ParseError& error) {
         return app_.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
       }
-      const std::string empty = EmptyOption(*app_.get_subcommands().front());
-      if (!empty.empty()) throw ConfigError(empty);
+      RequireValues(app_);
       return Dispatch();
     });
   }

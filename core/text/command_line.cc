@@ -8,9 +8,36 @@
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/text/suggestion.h"
 
 namespace softmoe {
+namespace {
+
+void RequireValuesOf(const CLI::App& group, const CLI::App& app) {
+  for (const CLI::Option* option : group.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    for (const std::string& value : option->results()) {
+      const std::string name = option->get_name();
+      if (value.empty()) {
+        throw ConfigError(fmt::format(
+            "{}: its value is empty; give one, or leave the option out", name));
+      }
+      if (value.starts_with('-') && app.get_option_no_throw(value) != nullptr) {
+        throw ConfigError(
+            fmt::format("{}: its value is {}, which is an option; give one, or "
+                        "leave {} out",
+                        name, value, name));
+      }
+    }
+  }
+  // Groups of options are nameless commands.
+  for (const CLI::App* part : group.get_subcommands(nullptr)) {
+    RequireValuesOf(*part, part->get_name().empty() ? app : *part);
+  }
+}
+
+}  // namespace
 
 std::string UnknownCommand(const CLI::App& app, int argc,
                            const char* const* argv) {
@@ -24,15 +51,19 @@ std::string UnknownCommand(const CLI::App& app, int argc,
   return fmt::format("no command '{}'; {}", word, Suggestion(word, commands));
 }
 
-std::string EmptyOption(const CLI::App& command,
-                        const std::set<std::string>& may_be) {
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name();
-    if (!name.starts_with("--") || may_be.contains(name)) continue;
-    if (std::ranges::count(option->results(), "") == 0) continue;
-    return name + " is empty; give it a value, or leave it out";
+void RequireValues(const CLI::App& app) { RequireValuesOf(app, app); }
+
+std::string RefuseOctal(const std::string& number) {
+  const size_t zero = number.find_first_not_of(" +-");
+  if (zero == number.npos || number[zero] != '0') return "";
+  if (zero + 1 == number.size() || number[zero + 1] < '0' ||
+      number[zero + 1] > '9') {
+    return "";
   }
-  return "";
+  return fmt::format(
+      "{} begins with 0, which would make it octal; leave that "
+      "zero out",
+      number);
 }
 
 }  // namespace softmoe

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// command_line.h - what programs with commands say about an unknown command and
-// an option without a value.
+// command_line.h - mistakes on command lines that CLI11 does not refuse.
 #ifndef SOFTMOE_CORE_TEXT_COMMAND_LINE_H_
 #define SOFTMOE_CORE_TEXT_COMMAND_LINE_H_
 
-#include <set>
 #include <string>
 
 namespace CLI {
@@ -20,11 +18,14 @@ namespace softmoe {
 std::string UnknownCommand(const CLI::App& app, int argc,
                            const char* const* argv);
 
-// "--out is empty; ..." if an option of `command`, which has been parsed, was
-// given an empty text, as by a variable that a script has not set: the program
-// would do as without it. "" if none was, but for those in `may_be`.
-std::string EmptyOption(const CLI::App& command,
-                        const std::set<std::string>& may_be = {});
+// Throws ConfigError if an option that was parsed has an empty value, as that
+// of a shell variable that is not set, or another option in its place, which
+// `--out= --quiet` means to CLI11. An empty value would else mean the default.
+void RequireValues(const CLI::App& app);
+
+// For an option's check(): "" unless an integer begins with a zero too many,
+// which makes it octal to CLI11.
+std::string RefuseOctal(const std::string& number);
 
 }  // namespace softmoe
 

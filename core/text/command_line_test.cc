@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -32,32 +36,60 @@ TEST(UnknownCommand, IsNoneOfTheProgramsNorAnOption) {
   EXPECT_EQ(Unknown({}), "");
 }
 
-// What EmptyOption says of a program with several kinds of options.
-std::string Empty(std::vector<const char*> words) {
+// Returns what RequireValues says about a program with two options of its own,
+// one in a group, a flag, and a command.
+std::string Lacking(std::vector<const char*> words) {
   CLI::App app;
-  std::string file, out, isa;
-  std::vector<std::string> rows;
-  app.add_option("file", file);
+  std::string out, data;
+  std::vector<std::string> settings;
+  std::optional<double> tau;
+  bool quiet = false;
   app.add_option("--out", out);
-  app.add_option("--rows", rows)->delimiter(',');
-  app.add_option("--isa", isa);
-  app.add_flag("--quiet");
+  app.add_option("--set", settings);
+  app.add_option_group("text")->add_option("--data", data);
+  app.add_flag("--quiet", quiet);
+  app.add_subcommand("run")->add_option("--tau", tau);
   words.insert(words.begin(), "program");
   app.parse(static_cast<int>(words.size()), words.data());
-  return EmptyOption(app, {"--isa"});
+  return MessageOf<ConfigError>([&] { RequireValues(app); });
 }
 
-TEST(EmptyOption, IsNamed) {
-  EXPECT_EQ(Empty({"a", "--out", ""}),
-            "--out is empty; give it a value, or leave it out");
-  EXPECT_EQ(Empty({"--quiet", "--rows", ""}),
-            "--rows is empty; give it a value, or leave it out");
+TEST(RequireValues, RefusesAnEmptyOne) {
+  const std::string rest =
+      ": its value is empty; give one, or leave the option out";
+  EXPECT_EQ(Lacking({"--out", ""}), "--out" + rest);
+  EXPECT_EQ(Lacking({"--set", "a=1", "--set", ""}), "--set" + rest);
+  EXPECT_EQ(Lacking({"--data", ""}), "--data" + rest);
+  EXPECT_EQ(Lacking({"run", "--tau", ""}), "--tau" + rest);
 }
 
-TEST(EmptyOption, IsNoneThatHasAValueOrMayBeEmpty) {
-  EXPECT_EQ(Empty({"--quiet", "--out", " ", "--rows", "a,b"}), "");
-  EXPECT_EQ(Empty({"", "--isa", ""}), "");
-  EXPECT_EQ(Empty({}), "");
+TEST(RequireValues, RefusesAnotherOptionInItsPlace) {
+  EXPECT_EQ(Lacking({"--out=", "--quiet"}),
+            "--out: its value is --quiet, which is an option; give one, or "
+            "leave --out out");
+  EXPECT_EQ(Lacking({"--data", "--out"}),
+            "--data: its value is --out, which is an option; give one, or "
+            "leave --data out");
+}
+
+TEST(RequireValues, TakesAllOthers) {
+  EXPECT_EQ(Lacking({}), kNoError);
+  EXPECT_EQ(Lacking({"--quiet", "--out", "-", "--data", "--none", "--set",
+                     "x=", " "}),
+            kNoError);
+  EXPECT_EQ(Lacking({"run", "--tau", "-1"}), kNoError);
+}
+
+TEST(RefuseOctal, RefusesOnlyIntegersThatBeginWithAZeroTooMany) {
+  EXPECT_EQ(RefuseOctal("010"),
+            "010 begins with 0, which would make it octal; leave that zero "
+            "out");
+  for (const char* octal : {"00", "-07", "+010", " 010", "08"}) {
+    EXPECT_NE(RefuseOctal(octal), "") << octal;
+  }
+  for (const char* other : {"", "0", "10", "-10", "0x10", "0.5", "100", "-"}) {
+    EXPECT_EQ(RefuseOctal(other), "") << other;
+  }
 }
 
 }  // namespace

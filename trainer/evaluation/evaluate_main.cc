@@ -16,6 +16,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/files/replacing.h"
+#include "core/text/command_line.h"
 #include "optimized/step.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/routing_trace.h"
@@ -106,18 +107,21 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       app->add_option("--sequences", arguments->options.sequences,
                       "held-out sequences; 0: all [as configured]")
           ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"))
+          ->check(RefuseOctal)
           ->excludes(task);
   app->add_option("--trace", arguments->traced,
                   "evaluate this many held-out sequences, and write what "
                   "the routers do with each token to OUT/trace.h5")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"))
+      ->check(RefuseOctal)
       ->needs(to)
       ->excludes(sequences)
       ->excludes(task);
   app->add_flag("--json", arguments->json, "print one JSON object");
   app->add_option("--threads", arguments->options.runtime.threads,
                   "threads; 0: one per core [0]")
-      ->check(CLI::Range(0, 1 << 12, "COUNT"));
+      ->check(CLI::Range(0, 1 << 12, "COUNT"))
+      ->check(RefuseOctal);
   app->add_option("--isa", arguments->options.runtime.isa,
                   "instruction set, v3 or v4 [the best here]");
   app->add_option("--device", arguments->options.runtime.device,
@@ -229,19 +233,23 @@ ExitCode Run(const Arguments& arguments) {
   return ExitCode::kDone;
 }
 
-int Main(int argc, char** argv) {
+ExitCode ParseAndRun(int argc, char** argv) {
   CLI::App app{kDescription, "evaluate"};
   Arguments arguments;
   AddOptions(&app, &arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
   }
-  return RunMain("evaluate", [&] { return Run(arguments); });
+  RequireValues(app);
+  return Run(arguments);
 }
 
 }  // namespace
 }  // namespace softmoe::trainer
 
-int main(int argc, char** argv) { return softmoe::trainer::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return softmoe::RunMain(
+      "evaluate", [&] { return softmoe::trainer::ParseAndRun(argc, argv); });
+}

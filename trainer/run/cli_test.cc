@@ -298,6 +298,8 @@ TEST_F(Cli, HelpTeaches) {
   for (const char* name : {"run/train", "evaluation/evaluate"}) {
     const ProgramResult help = RunProgram({Binary(name), "--help"}, folder_);
     EXPECT_TRUE(EndedWith(help, 0, "Examples:", "Exit codes:", "--data"));
+    EXPECT_EQ(Shell("'" + Binary(name) + "' --help > /dev/full").exit_status,
+              5);
   }
 }
 
@@ -431,6 +433,11 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
        "--exchange nccl: NCCL is for ranks on devices, but these ranks are on "
        "the CPU"},
       {{"--ranks", "2", "--exchange", "pigeons"}, "pigeons"},
+      {{"--exchange", "1"}, "--exchange: 1 not in {auto,host,nccl}"},
+      {{"--place", "gcide=x"}, "--place gcide=x: write --place owt=PATH or"},
+      {{"--place", "owt="}, "--place owt=: write --place owt=PATH or"},
+      {{"--export", ""}, "--export: its value is empty"},
+      {{"--export=", "--quiet"}, "--export: its value is --quiet"},
   };
   for (const auto& [arguments, expected] : cases) {
     const ProgramResult result = Train(arguments);
@@ -451,6 +458,11 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
             2);
   EXPECT_EQ(Evaluate({"--sequences", "1", "--task", "piqa"}).exit_status, 2);
   EXPECT_EQ(Evaluate({"--threads", "4097"}).exit_status, 2);
+  EXPECT_TRUE(EndedWith(Evaluate({"--tau", ""}), 2, "--tau: its value is em"));
+  for (const char* option : {"--sequences", "--trace", "--threads"}) {
+    EXPECT_TRUE(EndedWith(Evaluate({option, "010", "--out", "out"}), 2,
+                          std::string(option) + ": 010 begins with 0"));
+  }
   EXPECT_EQ(RunProgram({Binary("evaluation/evaluate")}, folder_).exit_status,
             2);
 }

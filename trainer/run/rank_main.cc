@@ -89,7 +89,9 @@ void AddExchangeOption(CLI::App& app, RankOptions* options) {
                  "from device to device, for ranks with a device each; host, "
                  "through memory of the host; auto: nccl where it can, else "
                  "host; never changes the result [auto]")
-      ->transform(CLI::CheckedTransformer(choices).description(""))
+      ->transform(CLI::Transformer(choices).description(""))
+      // Comes first: the numbers of the choices are nobody's business.
+      ->transform(CLI::IsMember(choices).description(""))
       ->type_name("TEXT:{auto,host,nccl}");
 }
 

@@ -15,6 +15,7 @@
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/text/command_line.h"
 #include "core/text/text_table.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
@@ -334,6 +335,12 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "--place",
       [arguments](const std::vector<std::string>& places) {
         for (const std::string& place : places) {
+          const bool known =
+              place.starts_with("owt=") || place.starts_with("c4=");
+          if (!known || place.ends_with('=')) {
+            throw ConfigError("--place " + place +
+                              ": write --place owt=PATH or --place c4=PATH");
+          }
           arguments->runtime.push_back("runtime.place_" + place);
         }
       },
@@ -378,11 +385,18 @@ int Main(int argc, char** argv) {
   CLI::App app{kDescription, "train"};
   Arguments arguments;
   AddOptions(&app, &arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
-  }
+  bool trains = false;
+  const int parsed = RunMain("train", [&] {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
+    }
+    RequireValues(app);
+    trains = true;
+    return ExitCode::kDone;
+  });
+  if (!trains) return parsed;
   return RunRankMain("train", arguments.ranks, [&](const Ranks& all) {
     return Train(arguments, all.communicator);
   });

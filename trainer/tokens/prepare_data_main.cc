@@ -16,6 +16,7 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/files/replacing.h"
+#include "core/text/command_line.h"
 #include "core/text/progress.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/corpora/corpus_files.h"
@@ -99,7 +100,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::IsMember({"owt", "c4"}));
   app->add_option("--vocab-size", arguments->vocab_size,
                   "Pieces of the tokenizer (key model.vocab_size) [32768, or "
-                  "those of --tokenizer]");
+                  "those of --tokenizer]")
+      ->check(RefuseOctal);
   app->add_option("--tokenizer", arguments->tokenizer,
                   "PREFIX.model of other token files, to encode with; for "
                   "evaluating a trained model on another text");
@@ -109,6 +111,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
          "0: all of it (key data.max_bytes)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60, "BYTES"))
+      // Comes first: it sees what was written.
+      ->transform(CLI::Validator(RefuseOctal, ""))
       ->capture_default_str();
   app->add_option("--out", arguments->out,
                   "PREFIX for the files: links to those in the cache, or "
@@ -116,7 +120,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--threads", arguments->threads,
                   "Threads for encoding; 0: one per core. Never changes a byte")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+      ->check(CLI::Range(0, 1024))
+      ->check(RefuseOctal);
   app->add_flag("--list", arguments->list, "Show the corpora known by name");
   app->add_flag("--quiet", arguments->quiet, "Print only the result");
 }
@@ -181,7 +186,8 @@ CorpusPlaces PlacesIn(const Arguments& arguments) {
     std::string* const path = name == "owt"  ? &runtime.place_owt
                               : name == "c4" ? &runtime.place_c4
                                              : nullptr;
-    if (path == nullptr || equals == std::string::npos) {
+    if (path == nullptr || equals == std::string::npos ||
+        equals + 1 == place.size()) {
       throw ConfigError(fmt::format(
           "--place {}: write --place owt=PATH or --place c4=PATH", place));
     }
@@ -252,6 +258,7 @@ ExitCode ParseAndRun(int argc, char** argv) {
     const bool asked_for_help = app.exit(error) == 0;
     return asked_for_help ? ExitCode::kDone : ExitCode::kUsage;
   }
+  RequireValues(app);
   return Run(arguments);
 }
 

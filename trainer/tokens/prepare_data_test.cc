@@ -240,7 +240,10 @@ TEST_F(PrepareData, SaysHowToGetTheCorpora) {
   Expect(Run({"--how", "owt"}), 0, {"12880027468 bytes", "--place owt="});
   Expect(Run({"--how", "c4"}), 0, {"326778635540 bytes", "git lfs"});
   Expect(Run({"--corpus", "owt", "--place", "owl=/x"}), 2, {"--place owl=/x"});
-  Expect(Run({"--corpus", "owt", "--place", "owt"}), 2, {"--place owt: write"});
+  for (const std::string place : {"owt", "owt="}) {
+    Expect(Run({"--corpus", "owt", "--place", place}), 2,
+           {"--place " + place + ": write"});
+  }
   Expect(Run({"--corpus", "c4", "--place", "c4=/nowhere"}), 5,
          {"no C4 in /nowhere"});
   Expect(Run({"--corpus", "owt", "--place", "owt=/nowhere"}), 5,
@@ -273,6 +276,16 @@ TEST_F(PrepareData, RefusesWrongUsage) {
   }
   Expect(Run({"--corpus", "path:t.txt", "--max-bytes", "-5"}), 2,
          {"--max-bytes: Value -5 not in range 0 to 1152921504606846976\n"});
+  for (const Strings& octal :
+       {Strings{"--vocab-size", "0512"}, Strings{"--max-bytes", "04MB"},
+        Strings{"--threads", "02"}}) {
+    Expect(Run({"--corpus", "path:t.txt", octal[0], octal[1]}), 2,
+           {octal[0] + ": " + octal[1] + " begins with 0"});
+  }
+  for (const char* option : {"--out", "--tokenizer", "--vocab-size"}) {
+    Expect(Run({"--corpus", "path:t.txt", option, ""}), 2,
+           {std::string(option) + ": its value is empty"});
+  }
   for (const std::string out : {"made/", "made/..", "."}) {
     Expect(Run({"--corpus", "path:t.txt", "--out", out}), 2,
            {"--out " + out + ": ", "write --out "});
