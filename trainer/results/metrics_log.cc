@@ -4,8 +4,11 @@
 #include <fmt/core.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "core/files/atomic_file.h"
@@ -78,6 +81,24 @@ int64_t LoggedSteps(const std::filesystem::path& path) {
     if (line.starts_with(R"({"kind":"step",)")) ++steps;
   }
   return steps;
+}
+
+void RequireReplaceableLog(const std::filesystem::path& path) {
+  std::error_code unreadable;  // then opening reports it
+  if (!std::filesystem::is_regular_file(path, unreadable)) return;
+  constexpr std::string_view kBegin = R"({"kind":"run",)";
+  std::string begin(kBegin.size(), '\0');
+  std::ifstream file(path);
+  file.read(begin.data(), std::ssize(begin));
+  begin.resize(static_cast<size_t>(file.gcount()));
+  if (kBegin.starts_with(begin) ||
+      begin.find_first_not_of('\0') == std::string::npos) {
+    return;
+  }
+  throw ConfigError(fmt::format(
+      "{}: already exists and is not the log of a run; choose another output "
+      "folder, or move it away",
+      path.string()));
 }
 
 DataError LogError(const std::string& place, const std::string& problem) {

@@ -32,6 +32,10 @@ inline constexpr char kMetricsName[] = "metrics.jsonl";
 // Returns the number of step lines in the file; 0 if there is no file.
 int64_t LoggedSteps(const std::filesystem::path& path);
 
+// Throws ConfigError if the file is somebody else's, which a MetricsLog would
+// replace. Whatever a power failure leaves of a log is a log.
+void RequireReplaceableLog(const std::filesystem::path& path);
+
 // Returns an error with `place` (FILE:LINE), the problem there, and how to get
 // the log again.
 DataError LogError(const std::string& place, const std::string& problem);

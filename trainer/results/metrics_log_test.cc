@@ -47,6 +47,30 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
   EXPECT_EQ(std::count(appended.begin(), appended.end(), '\n'), 7);
 }
 
+TEST(MetricsLog, ReplacesOnlyLogs) {
+  const auto path = FreshFolder("replaced") / "metrics.jsonl";
+  EXPECT_NO_THROW(RequireReplaceableLog(path));
+  const auto after = [&](const std::string& content) {
+    WriteFileAtomically(path, content);
+    return MessageOf<ConfigError>([&] { RequireReplaceableLog(path); });
+  };
+  for (const std::string& other :
+       {std::string("notes\n"), std::string(R"({"kind":"runs","step":1})"),
+        std::string("\0x", 2)}) {
+    EXPECT_EQ(after(other), path.string() +
+                                ": already exists and is not the log of a "
+                                "run; choose another output folder, or move "
+                                "it away");
+  }
+  // Empty, torn, and zeros in place of its lines.
+  for (const std::string& torn :
+       {std::string(), std::string(R"({"kin)"), std::string(100, '\0')}) {
+    EXPECT_EQ(after(torn), kNoError);
+  }
+  { MetricsLog log(path, SparseIdentity(), TrainState()); }
+  EXPECT_NO_THROW(RequireReplaceableLog(path));
+}
+
 TEST(MetricsLog, IsTheLogOfItsRunAlone) {
   const auto path = FreshFolder("checked") / "metrics.jsonl";
   {

@@ -418,6 +418,21 @@ TEST(TrainRun, RefusesBadInputAndWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
+TEST(TrainRun, ReplacesNobodysLog) {
+  const auto folder = FreshFolder("theirs");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  std::filesystem::create_directory(folder / "run");
+  const auto log = folder / "run" / kMetricsName;
+  WriteFileAtomically(log, "notes\n");
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] {
+                     TrainRun(TinyConfig(RouterKind::kSparse),
+                              QuietOptions(folder / "run", tokens));
+                   }),
+                   log.string() + ": already exists and is not the log of"));
+  EXPECT_EQ(ReadWholeFile(log), "notes\n");
+  EXPECT_EQ(FilesIn(folder / "run"), std::vector<std::string>{kMetricsName});
+}
+
 TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
   const auto folder = FreshFolder("vocabulary");
   const auto tokens = WriteTinyTokens(folder / "data");  // ids below 64

@@ -232,6 +232,10 @@ bool IsFinished(const std::filesystem::path& result,
 // Prepares the folder on rank 0, before the training and under the lock.
 void PrepareFolder(const FolderLock& lock, const RunOptions& options,
                    const Config& config) {
+  // A checkpoint shows that the folder is that of a run.
+  if (!std::filesystem::exists(options.folder / kCheckpointName)) {
+    RequireReplaceableLog(options.folder / kMetricsName);
+  }
   // Leftovers of a killed process are useless and take disk space: gigabytes,
   // if they are checkpoints.
   if (lock.held()) {
