@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/results/safetensors.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -14,6 +17,7 @@
 #include "core/files/file_error.h"
 #include "core/files/input_file.h"
 #include "core/files/replacing.h"
+#include "core/process/stop_signal.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -84,10 +88,20 @@ void ExportSafetensors(const RunResult& result,
   const std::string header = Header(layout, from);
   const uint64_t length = header.size();
   static_assert(sizeof(length) == kLengthBytes);
+  // A process that a signal ends leaves its temporary file, which may be large.
+  const StopSignal stop;
   AtomicFile file(path);
   file.Write(&length, sizeof(length));
   file.Write(header);
-  file.Write(parameters.data(), parameters.size() * sizeof(float));
+  constexpr size_t kBlock = size_t{1} << 20;
+  for (size_t begin = 0; begin < parameters.size(); begin += kBlock) {
+    stop.ThrowIfRequested(fmt::format(
+        "the run is finished, but its parameters were not written to {}; the "
+        "same command writes them",
+        path.string()));
+    const size_t count = std::min(kBlock, parameters.size() - begin);
+    file.Write(parameters.data() + begin, count * sizeof(float));
+  }
   file.Commit();
 }
 
@@ -101,6 +115,13 @@ void RequireExportable(const std::filesystem::path& path,
     throw ConfigError("--export " + path.string() +
                       ": that file exists and is not a safetensors file; "
                       "choose another name, or delete it");
+  }
+  for (std::filesystem::path folder = run_folder; folder.has_relative_path();
+       folder = folder.parent_path()) {
+    if (!IsSameFile(path, folder)) continue;
+    throw ConfigError("--export " + path.string() +
+                      ": the run makes a folder of that name for its files; "
+                      "choose another name");
   }
   // If `path` lies in the run's folder, the run itself makes that folder.
   if (!IsSameFile(path.parent_path(), run_folder)) AtomicFile{path};

@@ -19,15 +19,16 @@ namespace softmoe::trainer {
 // Writes the parameters of the finished run `result`, whose checkpoint is at
 // `checkpoint`, to `path`, which is replaced atomically. Throws what Checkpoint
 // throws, DataError if that is not the checkpoint of the run's last step
-// (WhyNotFinal), and EnvironmentError if `path` cannot be written.
+// (WhyNotFinal), EnvironmentError if `path` cannot be written, and StoppedError
+// on a signal meanwhile (stop_signal.h).
 void ExportSafetensors(const RunResult& result,
                        const std::filesystem::path& checkpoint,
                        const std::filesystem::path& path);
 
 // Checks, before hours of training, that a run in `run_folder` can export its
 // parameters to `path`. Throws ConfigError if `path` exists and is not of this
-// format, or if the run itself writes a file of that name; EnvironmentError if
-// `path` cannot be written.
+// format, or if the run itself writes a file or makes a folder of that name;
+// EnvironmentError if `path` cannot be written.
 void RequireExportable(const std::filesystem::path& path,
                        const std::filesystem::path& run_folder);
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -17,6 +18,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/bits_test_util.h"
 #include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
@@ -157,6 +159,19 @@ TEST_F(Safetensors, IsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"checkpoint.h5"});
 }
 
+TEST_F(Safetensors, ASignalLeavesNoHalfOfIt) {
+  WriteNumbered(RouterKind::kSparse);
+  const StopSignal stop;
+  std::raise(SIGTERM);
+  EXPECT_EQ(MessageOf<StoppedError>([&] {
+              ExportSafetensors(result_, folder_ / "checkpoint.h5", path_);
+            }),
+            "SIGTERM: the run is finished, but its parameters were not written "
+            "to " +
+                path_.string() + "; the same command writes them");
+  EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"checkpoint.h5"});
+}
+
 TEST_F(Safetensors, IsOfTheResultThatItComesWith) {
   WriteNumbered(RouterKind::kSoftFixed);
   result_.identity.config.training.seed += 1;
@@ -178,6 +193,17 @@ TEST_F(Safetensors, ReplacesOnlyItsKindAndNoFileOfTheRun) {
        {"checkpoint.h5", "metrics.jsonl", "result.h5"}) {
     EXPECT_TRUE(Says(refusal("run/" + name), "the same command", name));
   }
+  // Folders that do not exist yet, and so would be found to be ones only after
+  // the training.
+  for (const std::string name : {"run", "run/"}) {
+    EXPECT_EQ(refusal(name), "--export " + (folder_ / name).string() +
+                                 ": the run makes a folder of that name for "
+                                 "its files; choose another name");
+  }
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] {
+                     RequireExportable(folder_ / "runs", folder_ / "runs/a/b");
+                   }),
+                   "runs: the run makes a folder of that name"));
   WriteNumbered(RouterKind::kSparse);
   WriteFileAtomically(folder_ / "empty", "");
   WriteFileAtomically(folder_ / "text", "a text of more than nine bytes");
