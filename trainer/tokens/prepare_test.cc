@@ -889,6 +889,30 @@ TEST(CopyPreparedCorpus, CopiesLargeFiles) {
   }
 }
 
+TEST(CopyPreparedCorpus, ASignalLeavesNoHalfOfAFile) {
+  const fs::path folder = FreshFolder("stopped_copy");
+  PreparedCorpus corpus;
+  corpus.prefix = folder / "t";
+  for (const char* suffix : {".bin", ".idx", ".model", ".manifest"}) {
+    WriteFileAtomically(WithSuffix(corpus.prefix, suffix), "bytes");
+    fs::create_directories(folder / ("copy" + std::string(suffix) + ".link") /
+                           "x");  // in the way of a link
+  }
+  const Strings before = FilesIn(folder);
+  {
+    const StopSignal stop;
+    ::raise(SIGTERM);
+    EXPECT_EQ(MessageOf<StoppedError>(
+                  [&] { CopyPreparedCorpus(corpus, folder / "copy"); }),
+              "SIGTERM: before " + (folder / "t.manifest").string() +
+                  " was copied; the same command finds the tokens in the "
+                  "cache, and copies them again");
+  }
+  EXPECT_EQ(FilesIn(folder), before);
+  CopyPreparedCorpus(corpus, folder / "copy");
+  EXPECT_EQ(ReadWholeFile(folder / "copy.bin"), "bytes");
+}
+
 // The records in golden/runs say neither how much of the text was taken nor in
 // which form. Then only its length can tell that it is another part.
 TEST(RequireTokensOf, AsksNothingThatARecordDoesNotSay) {

@@ -15,6 +15,7 @@
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "core/process/stop_signal.h"
 #include "optimized/device.h"
 #include "trainer/corpora/packed_file.h"
 #include "trainer/tokens/manifest.h"
@@ -71,11 +72,18 @@ bool LinkFile(const fs::path& from, const fs::path& to) {
   return !error;
 }
 
-void CopyFile(const fs::path& from, const fs::path& to) {
+// Throws StoppedError on a signal, since a process that a signal ends leaves
+// its temporary file: gigabytes, if these are tokens.
+void CopyFile(const fs::path& from, const fs::path& to,
+              const StopSignal& stop) {
   const InputFile source(from);
   AtomicFile file(to);
   std::vector<char> block(size_t{1} << 20);
   for (int64_t begin = 0; begin < source.size();) {
+    stop.ThrowIfRequested(fmt::format(
+        "before {} was copied; the same command finds the tokens in the cache, "
+        "and copies them again",
+        from.string()));
     const int64_t count =
         std::min(static_cast<int64_t>(block.size()), source.size() - begin);
     source.Read(begin, count, block.data());
@@ -236,11 +244,12 @@ PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const fs::path& prefix) {
   RequireReplaceable(prefix);
   if (prefix.has_parent_path()) MakeFolder(prefix.parent_path());
+  const StopSignal stop;
   // A concurrent reader finds no description, or one that does not fit.
   for (const char* suffix : {".manifest", ".bin", ".idx", ".model"}) {
     const fs::path from = WithSuffix(corpus.prefix, suffix);
     const fs::path to = WithSuffix(prefix, suffix);
-    if (!LinkFile(from, to)) CopyFile(from, to);
+    if (!LinkFile(from, to)) CopyFile(from, to, stop);
   }
   PreparedCorpus copy = corpus;
   copy.prefix = prefix;

@@ -79,7 +79,8 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
 void RequireReplaceable(const std::filesystem::path& prefix);
 
 // Puts the files under another prefix, PREFIX.manifest first and PREFIX.json
-// last: links to them where the file system can, else copies.
+// last: links to them where the file system can, else copies. Throws
+// StoppedError on a signal while it copies (stop_signal.h).
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
 
