@@ -451,18 +451,29 @@ class Preparation {
       Follow(workers, "prepare: sampling, bytes of files",
              std::min(corpus_.bytes, kSampledFileBytes), {}, [] {});
     }
-    if (sample.sampled().documents == 0) {
-      throw DataError(
-          data_.max_bytes != 0
-              ? fmt::format("corpus {}: no document fits into data.max_bytes = "
-                            "{}; raise it",
-                            corpus_.name, data_.max_bytes)
-              : fmt::format("corpus {}: it holds no document, only document "
-                            "separators; give a text with documents",
-                            corpus_.name));
-    }
+    if (sample.sampled().documents == 0) RefuseEmpty(sample.sampled().skipped);
     return sample.MakeTokenizer(
         given_model_, [this](const std::string& line) { Note(line); }, work);
+  }
+
+  // `skipped`: what the corpus holds instead of documents.
+  [[noreturn]] void RefuseEmpty(const Skipped& skipped) const {
+    std::string besides;
+    if (skipped.bad + skipped.empty > 0) {
+      besides = fmt::format(
+          " besides {} bad and {} empty ones{}", skipped.bad, skipped.empty,
+          skipped.first.empty() ? ""
+                                : fmt::format(" ({})", skipped.first.front()));
+    }
+    if (data_.max_bytes != 0) {
+      throw DataError(fmt::format(
+          "corpus {}: no document{} fits into data.max_bytes = {}; raise it",
+          corpus_.name, besides, data_.max_bytes));
+    }
+    throw DataError(fmt::format(
+        "corpus {}: it holds no document{}; give a text with documents",
+        corpus_.name,
+        besides.empty() ? ", at most document separators" : besides));
   }
 
   // Requires disk for the whole corpus, estimated from the sample's bytes of

@@ -467,9 +467,26 @@ TEST_F(Prepare, WhatKilledProcessesLeftIsRemoved) {
 
 TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
   WriteText("<|endoftext|>\n\n<|endoftext|>\n");
-  const std::string text = MessageOf<DataError>([&] { Run(); });
-  EXPECT_TRUE(Says(text, "it holds no document"));
-  EXPECT_FALSE(Says(text, "max_bytes"));
+  const auto says = [&] { return MessageOf<DataError>([&] { Run(); }); };
+  EXPECT_EQ(says(), "corpus " + data_.corpus +
+                        ": it holds no document, at most document separators; "
+                        "give a text with documents");
+  // All are left out: the reason tells that the text has another name.
+  const std::string lines = (folder_ / "t.jsonl").string();
+  WriteFileAtomically(lines, R"({"text":""})"
+                             "\n"
+                             R"({"body":"b"})");
+  data_.corpus = "jsonl:" + lines;
+  on_bad_ = OnBad::kSkip;
+  const std::string besides =
+      " besides 1 bad and 1 empty ones (" + lines +
+      ":2: no JSON object with a string named \"text\", but with \"body\": "
+      "`//:prepare_data --text-key` says which is the document)";
+  EXPECT_EQ(says(), "corpus " + data_.corpus + ": it holds no document" +
+                        besides + "; give a text with documents");
+  data_.max_bytes = 5;
+  EXPECT_EQ(says(), "corpus " + data_.corpus + ": no document" + besides +
+                        " fits into data.max_bytes = 5; raise it");
 }
 
 // A corpus of several shards, some larger than others.

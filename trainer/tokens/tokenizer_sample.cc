@@ -57,6 +57,7 @@ bool SampleShard(const Shard& shard, int64_t index, const GoOn& go_on,
   }
   sampled->input_bytes =
       full && source->input_bytes() > 0 ? source->input_bytes() : shard.bytes;
+  sampled->skipped = source->skipped();
   return true;
 }
 
@@ -81,6 +82,7 @@ bool TokenizerSample::Draw(const Shard& shard, int64_t index,
   sampled_.documents += sampled.documents;
   sampled_.text_bytes += sampled.text_bytes;
   sampled_.input_bytes += sampled.input_bytes;
+  sampled_.skipped.Add(sampled.skipped);
   digests_.resize(std::max(digests_.size(), static_cast<size_t>(index) + 1));
   digests_[static_cast<size_t>(index)] = shard.digest;
   return true;

@@ -33,6 +33,7 @@ struct SampledText {
   int64_t documents = 0;
   int64_t text_bytes = 0;
   int64_t input_bytes = 0;  // of the files
+  Skipped skipped;          // not known of a tokenizer that was found
 };
 
 // What the first pass leaves for the second pass.
