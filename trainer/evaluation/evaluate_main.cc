@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -167,8 +169,32 @@ void DumpRequests(const std::vector<TaskItems>& items,
   WriteFileAtomically(path, lines);
 }
 
-// Returns the options for a model, and makes its folder for results. Throws
-// ConfigError if something is missing or of no use.
+// The folder of --out. It is made before anything is evaluated, since that may
+// fail, and goes again if nothing was written to it.
+class OutFolder {
+ public:
+  explicit OutFolder(const std::filesystem::path& folder) {
+    std::error_code unreadable;  // then making it reports it
+    for (std::filesystem::path part = folder;
+         part.has_relative_path() && !std::filesystem::exists(part, unreadable);
+         part = part.parent_path()) {
+      made_.push_back(part);
+    }
+    MakeFolder(folder);
+  }
+  ~OutFolder() {
+    std::error_code not_empty;
+    for (const auto& part : made_) std::filesystem::remove(part, not_empty);
+  }
+  OutFolder(const OutFolder&) = delete;
+  OutFolder& operator=(const OutFolder&) = delete;
+
+ private:
+  std::vector<std::filesystem::path> made_;  // the innermost first
+};
+
+// Returns the options for a model. Throws ConfigError if something is missing
+// or of no use.
 EvaluationOptions OptionsOf(const Arguments& arguments) {
   if (arguments.run.empty()) {
     throw ConfigError(
@@ -184,7 +210,6 @@ EvaluationOptions OptionsOf(const Arguments& arguments) {
         "--out is for what --task or --trace finds; add one of them, or "
         "leave it out");
   }
-  if (!arguments.out.empty()) MakeFolder(UserPath(arguments.out));
   if (traces) {
     options.sequences = arguments.traced;
     options.trace = UserPath(arguments.out) / kTraceName;
@@ -225,6 +250,8 @@ ExitCode Run(const Arguments& arguments) {
     return ExitCode::kDone;
   }
   const EvaluationOptions options = OptionsOf(arguments);
+  std::optional<OutFolder> out;
+  if (!arguments.out.empty()) out.emplace(UserPath(arguments.out));
   if (arguments.tasks.empty()) {
     EvaluateRunHere(options, arguments.json);
   } else {

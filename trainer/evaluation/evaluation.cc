@@ -146,6 +146,7 @@ void WriteTrace(const RoutingTrace& trace, const Config& trained,
 
 EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   EvaluationReport report;
+  if (!options.trace.empty()) RequireReplaceableTrace(options.trace);
   const OpenedRun run = OpenRun(options);
   CheckAndFill(run, options, &report);
   if (options.sequences) {

@@ -56,7 +56,8 @@ struct EvaluationReport : MeasuredModel {
 // is no checkpoint, token file or device, DataError if a file is damaged or the
 // vocabulary differs, ConfigError for a model that the device does not compute,
 // or for a tau or temperature that is out of range or that the router does not
-// have, DivergedError as Validate, StoppedError after a signal.
+// have, or if the trace would replace a file of another kind, DivergedError as
+// Validate, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 struct TaskReport : MeasuredModel {

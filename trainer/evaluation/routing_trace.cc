@@ -2,13 +2,26 @@
 #include "trainer/evaluation/routing_trace.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "core/code_version.h"
 #include "core/errors.h"
+#include "core/hdf5/hdf5_envelope.h"
 #include "core/hdf5/hdf5_file.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::trainer {
+
+void RequireReplaceableTrace(const std::filesystem::path& path) {
+  std::error_code unreadable;  // then opening reports it
+  if (!std::filesystem::is_regular_file(path, unreadable) ||
+      SaysKind(path, RoutingTraceKind().name)) {
+    return;
+  }
+  throw ConfigError(path.string() +
+                    ": already exists and is no trace of routers; give another "
+                    "--out, or move it away");
+}
 
 RoutingTrace::RoutingTrace(const Config& config, int64_t num_sequences)
     : num_layers_(config.model.num_layers),

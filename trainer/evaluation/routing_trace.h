@@ -45,6 +45,10 @@ inline constexpr char kTraceName[] = "trace.h5";
 
 inline Hdf5Kind RoutingTraceKind() { return {"routing_trace", 1}; }
 
+// Throws ConfigError if a trace written to `path` would replace a file of
+// another kind.
+void RequireReplaceableTrace(const std::filesystem::path& path);
+
 // What a trace belongs to.
 struct TracedModel {
   RunIdentity identity;  // of the model, and of the tokens that it read here

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -86,6 +88,14 @@ TEST(RoutingTrace, LaysLayersTokensAndExpertsOut) {
             (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(file.ReadInt("/", "step"), 7);
   EXPECT_EQ(file.ReadDouble("/", "tau"), 1.8);
+
+  EXPECT_NO_THROW(RequireReplaceableTrace(path));
+  EXPECT_NO_THROW(RequireReplaceableTrace(path.parent_path() / "none"));
+  WriteFileAtomically(path, "notes\n");
+  EXPECT_EQ(MessageOf<ConfigError>([&] { RequireReplaceableTrace(path); }),
+            path.string() +
+                ": already exists and is no trace of routers; give "
+                "another --out, or move it away");
 }
 
 }  // namespace

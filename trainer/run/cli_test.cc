@@ -220,6 +220,11 @@ TEST_F(Cli, HandsOutParametersAndTraces) {
   ASSERT_TRUE(EndedWith(evaluate, 0));
   EXPECT_EQ(nlohmann::json::parse(evaluate.output).at("num_tokens"), 48);
   EXPECT_EQ(FilesIn(folder_ / "out"), Strings{"trace.h5"});
+  EXPECT_EQ(Evaluate({"--trace", "3", "--out", "out"}).exit_status, 0);
+  WriteFileAtomically(folder_ / "out/trace.h5", "notes");
+  EXPECT_TRUE(EndedWith(Evaluate({"--trace", "3", "--out", "out"}), 2,
+                        "out/trace.h5: already exists and is no trace"));
+  EXPECT_EQ(ReadWholeFile(folder_ / "out/trace.h5"), "notes");
   for (const Strings& more : std::vector<Strings>{
            {"--trace", "3"},
            {"--trace", "0", "--out", "out"},
@@ -478,8 +483,9 @@ TEST_F(Cli, MissingFilesEndWithFive) {
                   "missing", "--out", run_.string()},
                  folder_);
   EXPECT_TRUE(EndedWith(data, 5, "missing.bin"));
-  const ProgramResult run = Evaluate();
+  const ProgramResult run = Evaluate({"--trace", "1", "--out", "made/out"});
   EXPECT_TRUE(EndedWith(run, 5, "checkpoint.h5"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "made"));
 }
 
 TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
@@ -550,7 +556,7 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
   EXPECT_TRUE(
       EndedWith(Evaluate({"--task", "piqa", "--task-files", ".", "--out", "o"}),
                 2, "without a tokenizer", "//:prepare_data"));
-  EXPECT_TRUE(FilesIn(folder_ / "o").empty());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "o"));
 }
 
 // Hides this machine's devices; a build without a CUDA toolkit reports that
