@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -105,6 +107,25 @@ Options TakeOptions(std::vector<char*>* arguments) {
   return options;
 }
 
+// Refuses what Google Benchmark refuses with an exit code of its own: 0 for an
+// unknown format, 1 for a file that cannot be written.
+void CheckOutput(const std::string& argument) {
+  const size_t equals = std::min(argument.find('='), argument.size());
+  const std::string option = argument.substr(0, equals);
+  const std::string value =
+      argument.substr(std::min(equals + 1, argument.size()));
+  if ((option == "--benchmark_format" || option == "--benchmark_out_format") &&
+      value != "console" && value != "json" && value != "csv") {
+    throw softmoe::ConfigError(argument + ": known are console, json and csv");
+  }
+  if (option == "--benchmark_out" && !value.empty() &&
+      !std::ofstream(value, std::ios::app).is_open()) {
+    throw softmoe::EnvironmentError(
+        fmt::format("{}: {}; name a file that can be written", argument,
+                    std::strerror(errno)));
+  }
+}
+
 // Registers the benchmarks of a device.
 void AddBenchmarks(const std::string& device) {
   const auto& of_devices = softmoe::kernels::add_benchmarks;
@@ -126,6 +147,7 @@ softmoe::ExitCode Run(std::vector<char*> arguments) {
     throw softmoe::ConfigError(
         "--profile: a profile is one of the CPU; leave out --device");
   }
+  for (const char* argument : arguments) CheckOutput(argument);
   AddBenchmarks(options.device);
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());

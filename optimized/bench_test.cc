@@ -201,11 +201,17 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {"--isa=v9", "v9"},
       {"--benchmark_filter=^nothing$", "--benchmark_list_tests=true lists"},
       {"--speed=full", "--speed=full"},
+      {"--benchmark_format=xml",
+       "--benchmark_format=xml: known are console, json and csv"},
+      {"--benchmark_out_format=", "--benchmark_out_format=: known are"},
   };
   for (const auto& [arguments, says] : cases) {
     const ProgramResult run = RunBench(arguments + " 2>&1");
     EXPECT_TRUE(EndedWith(run, 2, says)) << arguments;
   }
+  EXPECT_TRUE(EndedWith(
+      RunBench("--benchmark_out=/nowhere/x --benchmark_filter=BM_FmaPeak 2>&1"),
+      5, "--benchmark_out=/nowhere/x: No such file or directory; name a file"));
 }
 
 }  // namespace
