@@ -116,6 +116,25 @@ TEST(RowBounds, AGradientOfASubnormalWeightIsThere) {
   }
 }
 
+// The third weight, 3e-39, is 0 in float, so its expert is not active. Its
+// cotangent equals the mean: v - m is nearly 0, but 0 - m is not.
+TEST(RowBounds, AFlushedWeightTakesItsCotangentAlong) {
+  for (const std::string impl : {"cpu:v3", "shim"}) {
+    for (const std::string fault : {"none", "twice"}) {
+      const Case c = ParseCase(
+          "op=lapsum fill=generic rows=1 num_experts=3 mean_active=1 spread=1 "
+          "temperature=0.0625 impl=faulty:" +
+          fault + ":d_scores:" + impl);
+      TensorMap inputs = InputsOf(FindOperation(c.op), c);
+      inputs["scores"].values = {0.25, 0, -5.375};
+      inputs["d_weights"].values = {2000, 1000, 1500};
+      const CaseResult result =
+          CheckInputs(c, inputs, *MakeImplementation(c.impl));
+      EXPECT_EQ(result.failed(), fault != "none") << ReproLine(result);
+    }
+  }
+}
+
 // Cases keep k below the number of experts n, where a row has a root. From n
 // on, the kernels solve for one float less (kernels/router_block.h): a row
 // lacks only n 2^-24, and a weight near 1 is rounded by 3 u.

@@ -106,12 +106,13 @@ class LapSum : public Operation {
       d_t += gradient.d_temperature;
 
       std::vector<Bounded> v(d_weights.row(t).begin(), d_weights.row(t).end());
-      const WeightedGradient bound = BoundLapSumGradient(row, v, temperature);
+      WeightedGradient bound = BoundLapSumGradient(row, v, temperature);
+      AddFlushed(row, v, temperature, &bound);
       weight_bounds.insert(weight_bounds.end(), row.weights.begin(),
                            row.weights.end());
       d_score_bounds.insert(d_score_bounds.end(), bound.gradient.begin(),
                             bound.gradient.end());
-      d_k_bound.Add({bound.mean.value, bound.mean.error + FlushedMean(row, v)});
+      d_k_bound.Add(bound.mean);
       d_t_bound.Add(bound.d_temperature);
     }
     const std::string gradient_id = LapSumGradientDerivation().id;

@@ -119,15 +119,22 @@ WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
   return result;
 }
 
-double FlushedMean(const LapSumRow& row, std::span<const Bounded> v) {
-  double lost = 0;
+void AddFlushed(const LapSumRow& row, std::span<const Bounded> v,
+                double temperature, WeightedGradient* gradient) {
+  std::vector<double> lost(v.size());  // of v
+  double of_mean = 0;
   for (size_t i = 0; i < v.size(); ++i) {
     const Bounded& p = row.weights[i];
-    if (p.value - p.error <= property_tests::kUnderflow) {
-      lost += row.shares[i].value * std::abs(v[i].value);
-    }
+    if (p.value - p.error > property_tests::kUnderflow) continue;
+    lost[i] = std::abs(v[i].value);
+    of_mean += (row.shares[i].value + row.shares[i].error) * lost[i];
   }
-  return lost;
+  gradient->mean.error += of_mean;
+  for (size_t i = 0; i < v.size(); ++i) {
+    const Bounded& f = row.densities[i];
+    gradient->gradient[i].error +=
+        (f.value + f.error) * (lost[i] + of_mean) / temperature;
+  }
 }
 
 const Derivation& LapSumWeightsDerivation() {
@@ -149,15 +156,15 @@ from the root, such as the largest score, which rounds at its own size.)")};
 }
 
 const Derivation& LapSumGradientDerivation() {
-  static const Derivation derivation = {"lapsum-gradient-f32/3", RawLines(R"(
+  static const Derivation derivation = {"lapsum-gradient-f32/4", RawLines(R"(
 d_r_i = f_i/T (v_i - m), m = sum q v / sum q, d_k = sum over rows of m,
 |df_i| <= f_i (e^|du_i| - 1) + 3 u f_i from the weights' analysis; the
 shares q = f / sum f take the error of the nearest score's u besides;
 e^-|u| may be a product of two exponentials, and 1/T is rounded;
 carried through the formula operation by operation: every rounding adds
 u |x|, a sum of n terms in any order at most n u sum |x|. A weight that
-float flushes to 0 may count as inactive: in m, v may be 0 wherever the
-weight is.)")};
+float flushes to 0 may count as inactive: v may be 0 wherever the weight
+is, in m and beside it.)")};
   return derivation;
 }
 

@@ -54,9 +54,10 @@ WeightedGradient BoundLapSumGradient(const LapSumRow& row,
 WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
                                       std::span<const Bounded> v);
 
-// How much the mean may lose because float may flush small weights to 0: such
-// an expert may count as inactive, and its v as 0.
-double FlushedMean(const LapSumRow& row, std::span<const Bounded> v);
+// Adds to the errors of a gradient what it may lose because float may flush
+// small weights to 0: such an expert may count as inactive, and its v as 0.
+void AddFlushed(const LapSumRow& row, std::span<const Bounded> v,
+                double temperature, WeightedGradient* gradient);
 
 // The derivations of these bounds.
 const Derivation& LapSumWeightsDerivation();
