@@ -9,6 +9,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 #include "core/errors.h"
@@ -91,7 +92,12 @@ Tails StudentTails(double t, double freedom) {
   SOFTMOE_CHECK(freedom > 0 && !std::isnan(t)) << freedom << " " << t;
   double larger = 0;
   const double smaller = Evaluated([&] {
-    const Real tail = boost::math::cdf(Student(freedom), -std::abs(Real{t}));
+    // With one degree of freedom Boost takes 1 - arcsin(sqrt(y)), which has
+    // half of the digits near y = 1, t = 0.
+    const Real tail =
+        freedom == 1
+            ? std::atan2(Real{1}, std::abs(Real{t})) / std::numbers::pi_v<Real>
+            : boost::math::cdf(Student(freedom), -std::abs(Real{t}));
     larger = static_cast<double>(1 - tail);
     return tail;
   });
@@ -105,6 +111,8 @@ double StudentQuantile(double probability, double freedom) {
 
 double ChiSquareTail(double x, double freedom) {
   SOFTMOE_CHECK(freedom > 0 && x >= 0) << freedom << " " << x;
+  // P(X < x) is at most (x/2)^2/2 there; Boost's gamma function may overflow.
+  if (freedom >= 4 && x < 1e-9) return 1;
   return Evaluated([&] {
     return boost::math::gamma_q(Real{freedom} / 2, Real{x} / 2, AsNamed());
   });

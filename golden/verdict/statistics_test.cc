@@ -34,7 +34,8 @@ TEST(Mean, IsSummedFirstToLast) {
 }
 
 TEST(StudentCdf, AgreesWithClosedForms) {
-  for (double t : {-50.0, -3.0, -1.0, -0.01, 0.0, 0.3, 1.0, 2.5, 40.0}) {
+  for (double t :
+       {-50.0, -3.0, -1.0, -0.01, -1e-10, 0.0, 1e-8, 0.3, 1.0, 2.5, 40.0}) {
     EXPECT_NEAR(StudentCdf(t, 1), 0.5 + std::atan(t) / std::numbers::pi,
                 kDistributionError)
         << t;
@@ -154,6 +155,15 @@ TEST(ChiSquareTail, AgreesWithItsClosedForms) {
         kDistributionError);
     EXPECT_NEAR(ChiSquareTail(x, 1), 2 * NormalCdf(-std::sqrt(x)),
                 kDistributionError);
+  }
+}
+
+// Gamma(1e4) is beyond long double.
+TEST(ChiSquareTail, OfNothingIsOne) {
+  for (const double freedom : {1.0, 4.0, 2e4}) {
+    EXPECT_EQ(ChiSquareTail(0, freedom), 1) << freedom;
+    EXPECT_NEAR(ChiSquareTail(1e-30, freedom), 1, kDistributionError)
+        << freedom;
   }
 }
 
