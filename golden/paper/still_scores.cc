@@ -147,9 +147,13 @@ double Taper(int step) {
 class ScoreAt {
  public:
   ScoreAt(const StillScores& s, double cutoff, double z)
-      : num_experts_(s.num_experts), limit_(s.mean_active - cutoff) {
+      : num_experts_(s.num_experts), limit_(s.mean_active - cutoff), z_(z) {
     const double scale = s.spread / s.temperature;
     const double shift = LaplaceQuantile(cutoff);
+    if (num_experts_ == 2 && limit_ > 0 && limit_ < 1) {
+      most_ = z + (LaplaceQuantile(limit_) - shift) / scale;
+      return;
+    }
     // F' has a kink at 1/2, and F is steep within about 1/scale: no panel of
     // nodes spans either.
     std::vector<double> ends = {z - kReach - std::abs(z), z,
@@ -176,7 +180,17 @@ class ScoreAt {
   // h is the smallest that a rank asks for, so that all share the
   // characteristic functions.
   std::vector<double> ActiveAsRank(size_t ranks) const {
+    // Each term is between 0 and 1.
+    if (limit_ <= 0) return std::vector<double>(ranks, 0.0);
+    if (limit_ >= static_cast<double>(num_experts_ - 1)) {
+      return std::vector<double>(ranks, 1.0);
+    }
     std::vector<double> result(ranks);
+    if (num_experts_ == 2) {
+      result[0] = most_ < z_ ? Above(-most_) / Above(-z_) : 1;
+      if (ranks > 1) result[1] = most_ > z_ ? 1 - Above(most_) / Above(z_) : 0;
+      return result;
+    }
     std::vector<size_t> open;  // ranks whose answer is not certain
     double h = std::numeric_limits<double>::infinity();
     for (size_t m = 0; m < ranks; ++m) {
@@ -188,7 +202,7 @@ class ScoreAt {
           std::max(i > 0 ? above_.reach : 0, j > 0 ? below_.reach : 0);
       const double a = kTail * reach / 3;
       const double radius = a + std::sqrt(a * a + 2 * kTail * variance);
-      if (std::abs(distance) > radius || i + j == 0) {
+      if (std::abs(distance) > radius) {
         result[m] = distance > 0 ? 1 : 0;
         continue;
       }
@@ -224,7 +238,8 @@ class ScoreAt {
 
  private:
   int64_t num_experts_;
-  double limit_;
+  double limit_, z_;
+  double most_ = 0;  // of two experts, the other's z whose term is the limit
   Terms above_, below_;
 };
 

@@ -16,8 +16,10 @@
 //
 // Cut-offs and nodes are chosen such that three times the nodes move results by
 // less than 1e-6 if E >= 16 and the scores spread by at most T, by 2e-5 up to 4
-// T, and by 1e-3 for E = 8; with fewer experts results are good to 0.02, and
-// with two to 0.05.
+// T, and by 1e-3 for E = 8; with three to seven experts results are good to
+// 0.05 up to 4 T, and with two to 1e-6. All this holds for k from 1 to E - 1/4.
+// Beyond, k - c is so near to an end of what the sum can be that the inversion,
+// which smooths, may be off by most of an expert, except with two.
 #ifndef SOFTMOE_GOLDEN_PAPER_STILL_SCORES_H_
 #define SOFTMOE_GOLDEN_PAPER_STILL_SCORES_H_
 

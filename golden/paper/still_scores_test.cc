@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -92,10 +93,36 @@ TEST(StillScores, AgreesWithAFinerQuadrature) {
   }
 }
 
-// Both are active unless one score is more than 2 ln 2 above the other.
+// Of two experts, one of weight p leaves k - p to the other. So an expert is
+// active iff the other's score is less than F^-1(k - c) - F^-1(c) above its
+// own, in units of T. The difference of two scores is normal, with a deviation
+// of sqrt(2) times the spread.
 TEST(StillScores, OfTwoExpertsAreGoodToTheirBound) {
-  const StillScores two = {2, 1, 2, 0.5, 1, 1};
-  EXPECT_NEAR(ActivityOf(two).active_experts, 1 + std::erf(std::log(2)), 0.05);
+  const auto quantile = [](double p) {
+    return p <= 0.5 ? std::log(2 * p) : -std::log(2 * (1 - p));
+  };
+  for (const double k : {0.02, 1.0, 1.5, 1.9, 1.999}) {
+    for (const double tau : {0.5, 0.9, 1.0, 1.5}) {
+      for (const double spread : {0.02, 0.7, 4.0, 40.0}) {
+        SCOPED_TRACE(std::to_string(k) + " " + std::to_string(tau) + " " +
+                     std::to_string(spread));
+        const double cutoff = tau * k / 2, limit = k - cutoff;
+        if (cutoff >= 1) continue;
+        const double apart =
+            limit >= 1 ? std::numeric_limits<double>::infinity()
+                       : (quantile(limit) - quantile(cutoff)) / spread;
+        const StillActivity two = ActivityOf({2, k, 2, tau, 1, spread});
+        EXPECT_NEAR(two.active_experts, 1 + std::erf(apart / 2), 1e-6);
+        EXPECT_NEAR(two.zero_active_fraction,
+                    std::max(0.0, std::erf(-apart / 2)), 1e-6);
+      }
+    }
+  }
+}
+
+// The three others' terms sum to less than 3 = k - c.
+TEST(StillScores, AllAreActiveBelowAHighEnoughCutoff) {
+  EXPECT_NEAR(ActivityOf({4, 3.75, 4, 0.8, 1, 10}).active_experts, 4, 1e-6);
 }
 
 // SPEC.md 2.3 and N28, to half of their last printed digits.
