@@ -61,8 +61,7 @@ std::string RefuseOctal(const std::string& number) {
     return "";
   }
   return fmt::format(
-      "{} begins with 0, which would make it octal; leave that "
-      "zero out",
+      "{} begins with 0, which would make it octal; leave that zero out",
       number);
 }
 

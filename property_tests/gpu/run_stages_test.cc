@@ -190,11 +190,11 @@ TEST_F(RunStagesTest, TheTimeOfAReaderIsNotThatOfAStage) {
   ExitCode code = ExitCode::kFailed;
   {
     const std::jthread reader([&ends] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
       std::string some(1000, ' ');
       while (read(ends[0], some.data(), some.size()) > 0) continue;
     });
-    code = RunStages({Facts(), Script("asks", "echo text >&2", 0.8)}, options_);
+    code = RunStages({Facts(), Script("asks", "echo text >&2", 2)}, options_);
     dup2(err, STDERR_FILENO);
     for (const int file : {ends[1], err}) close(file);
   }
@@ -300,17 +300,18 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
 
 TEST_F(RunStagesTest, NoReportOutlivesItsStage) {
   const fs::path folder = options_.record.parent_path();
-  const auto leaves = [&](const std::string& name, const std::string& then) {
+  const auto leaves = [&](const std::string& name, const std::string& then,
+                          double seconds = 60) {
     // Whole, and in the file under whose name it would be complete.
     Stage stage = Script(
         name, "echo '{' >" + name + "; echo >." + name + ".$$.1.tmp; " + then,
-        0.3);
+        seconds);
     stage.folder = folder;
     stage.report = folder / name;
     return stage;
   };
   const Stage lies = leaves("lies", "echo '{}'");
-  EXPECT_EQ(RunStages({Facts(), leaves("hangs", "sleep 600"), lies,
+  EXPECT_EQ(RunStages({Facts(), leaves("hangs", "sleep 600", 0.3), lies,
                        leaves("crashes", "kill -SEGV $$")},
                       options_),
             ExitCode::kFailed);
