@@ -197,7 +197,8 @@ class CommandLine {
               "grids with GPUs]");
     plan->add_option("--ranks", arguments_.ranks.ranks,
                      "ranks of each run, in the commands for slurm [1]")
-        ->check(CLI::Range(1, kMostRanks, "COUNT"));
+        ->check(CLI::Range(1, kMostRanks, "COUNT"))
+        ->check(RefuseOctal);
     trainer::AddExchangeOption(*plan, &arguments_.ranks);
     plan->add_option("--from", arguments_.from,
                      "a file that `record` wrote: power with the deviations of "
@@ -233,7 +234,8 @@ class CommandLine {
     run->add_option("--jobs", arguments_.jobs,
                     "runs side by side, each with its share of the cores, or "
                     "with --threads; never changes the result [1]")
-        ->check(CLI::Range(1, 1024));
+        ->check(CLI::Range(1, 1024))
+        ->check(RefuseOctal);
     AddRankOptions(*run, &arguments_.ranks);
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     Runtime(run, "--device", "device",
@@ -243,7 +245,8 @@ class CommandLine {
     run->add_option("--file-delay", arguments_.file_delay,
                     "with --launcher=slurm: for how many seconds files of "
                     "other machines may stay invisible here, as over NFS [60]")
-        ->check(CLI::Range(0, 86400));
+        ->check(CLI::Range(0, 86400))
+        ->check(RefuseOctal);
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
     run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
                   "keep those of finished runs, even if the grid would not");
@@ -257,7 +260,8 @@ class CommandLine {
         ->add_option("--every", arguments_.report.steps_every,
                      "in steps.csv, the steps that this divides, and the "
                      "last of each run [1: all]")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"));
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"))
+        ->check(RefuseOctal);
     Formats(report);
   }
 
@@ -297,7 +301,8 @@ class CommandLine {
     verify
         ->add_option("--threads", arguments_.threads,
                      "threads; 0: one per core; never changes the result [0]")
-        ->check(CLI::Range(0, 1 << 12, "COUNT"));
+        ->check(CLI::Range(0, 1 << 12, "COUNT"))
+        ->check(RefuseOctal);
     verify->add_option("--isa", arguments_.isa,
                        "instruction set, v3 or v4 [that of the record]");
     verify->add_option("--device", arguments_.device,

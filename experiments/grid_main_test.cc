@@ -101,6 +101,7 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
        {"--threads: Value -1 not in range 0 to 4096"}},
       {{"verify-record", "a.h5", "--run", "r", "--threads", "4294967297"},
        {"--threads: Value 4294967297 not in range 0 to 4096"}},
+      {{"run", "micro.toml", "--jobs", "010"}, {"--jobs: 010 begins with 0"}},
       {{"status", "micro.toml", "--out", ""}, {"--out: its value is empty"}},
       {{"record", "micro.toml", "--from", ""}, {"--from: its value is empty"}},
       {{"record", "micro.toml", "--renew", "--from", "a.h5"},

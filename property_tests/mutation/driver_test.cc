@@ -103,6 +103,7 @@ TEST(Mutate, RefusesWhatCannotBeMeant) {
   EXPECT_EQ(Count(area.output, "'canary'"), 1) << area.output;
   EXPECT_TRUE(EndedWith(run("--seed 6"), 2, "--seed, ", "add --sampled N"));
   EXPECT_TRUE(EndedWith(run("--output --area canary"), 2, "with --mutant"));
+  EXPECT_TRUE(EndedWith(run("--sampled 0100"), 2, "0100 begins with 0"));
   const ProgramResult log = run("--mutant canary.gross --log /dev/null/absent");
   EXPECT_TRUE(EndedWith(log, 5, "/dev/null/absent"));
   EXPECT_EQ(Count(log.output, "asking Bazel"), 0) << log.output;

@@ -19,6 +19,7 @@
 #include "core/files/paths.h"
 #include "core/process/stop_signal.h"
 #include "core/stoppable_output.h"
+#include "core/text/command_line.h"
 #include "core/text/suggestion.h"
 #include "core/text/text_table.h"
 #include "property_tests/mutation/build.h"
@@ -228,7 +229,8 @@ int main(int argc, char** argv) {
   Options options;
   app.add_option("--jobs", options.sample.jobs,
                  "compilers or tests at a time [2]")
-      ->check(CLI::Range(1, 256));
+      ->check(CLI::Range(1, 256))
+      ->check(RefuseOctal);
   app.add_option("--log", options.log,
                  "write a line of JSON for each fault to this file; with drawn "
                  "faults, a later run continues from it "
@@ -241,9 +243,11 @@ int main(int argc, char** argv) {
                "show what the tests of each --mutant print");
   app.add_option("--sampled", options.sample.faults,
                  "draw this many faults instead")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}, "N"));
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}, "N"))
+      ->check(RefuseOctal);
   app.add_option("--seed", options.sample.seed, "of the draw [1]")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62, "SEED"));
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62, "SEED"))
+      ->check(RefuseOctal);
   app.add_option(
          "--in", options.sample.in,
          "draw only in these folders or files (kernels/cuda,optimized), with a "

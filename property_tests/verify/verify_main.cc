@@ -157,7 +157,8 @@ void AddCases(CLI::App* command, Options& options,
                    "cases of each operation on each implementation, from "
                    "case=N if that is given [" +
                        standard + "; with case=N, 1]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"));
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"))
+      ->check(RefuseOctal);
 }
 
 void AddSeconds(CLI::App* command, Options& options, const std::string& text) {
@@ -285,7 +286,8 @@ Commands::Commands(CLI::App& app) {
   export_vectors->add_option("--out", options.out, "the HDF5 file to write")
       ->required();
   export_vectors->add_option("--cases", options.cases, "of each [100]")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(CLI::Range(1, 1'000'000))
+      ->check(RefuseOctal);
   AddEdgesFirst(export_vectors, options);
 
   check_vectors = app.add_subcommand("check-vectors",

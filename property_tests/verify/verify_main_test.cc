@@ -186,7 +186,7 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
         "run op=lapsum rows=many", "run --cases 0", "fuzz --seconds 0",
         "run 'REPRO v9 verify run op=lapsum'", "explain rows=3",
         "run op=lapsum dtype=f16", "grad --seconds 0", "grad op=lapsun",
-        "plan --cases 0", "run --cases 99999999999999999999",
+        "plan --cases 0", "run --cases 99999999999999999999", "run --cases 010",
         "fuzz --seconds nan", "grad --seconds nan", "run --timeout 1e300"}) {
     EXPECT_EQ(RunVerify(arguments).exit_status, 2) << arguments;
   }
